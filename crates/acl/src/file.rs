@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// Users by name.
 pub type Users = BTreeMap<Box<[u8]>, User>;
 
-/// Maximum size of an ACL file that is read.
+/// Maximum size in bytes of an ACL file that is read.
 pub const FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// Parses the users of an ACL file. `name` is the file's name, for messages.

@@ -6,11 +6,11 @@ use std::collections::VecDeque;
 /// Where a rejected command came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Context {
-    /// A client sent it on its own.
+    /// A client sent the command on its own.
     TopLevel,
-    /// It was to be queued, or EXEC ran it.
+    /// The command was to be queued, or EXEC ran it.
     Multi,
-    /// A script called it.
+    /// A script called the command.
     Script,
 }
 
@@ -66,7 +66,7 @@ impl Entry {
     }
 }
 
-/// An equal event within this time is counted instead of logged again.
+/// Time in ms within which an equal event is counted instead of logged again.
 const MERGED_WITHIN_MS: u64 = 60_000;
 /// Number of recent entries that are compared with a new event.
 const LOOKED_AT_MAX: usize = 10;

@@ -276,7 +276,7 @@ impl Selector {
         self.all_commands && self.all_keys && self.all_channels
     }
 
-    /// Returns true if the command may run, whatever its keys are. `first` is its first argument.
+    /// Returns true if the command may run, regardless of its keys. `first` is its first argument.
     #[inline]
     pub(super) fn admits(&self, row: &Row, first: Option<&[u8]>) -> bool {
         self.all_commands || self.commands.has(row.id) || self.admits_first_arg(row.id, first)

@@ -198,7 +198,7 @@ impl User {
         flags
     }
 
-    /// Returns the rules that recreate the user, each selector as one.
+    /// Returns the rules that recreate the user, with each selector as one rule.
     fn rules(&self) -> Vec<Vec<u8>> {
         let mut rules: Vec<Vec<u8>> =
             self.flags().iter().map(|flag| flag.as_bytes().into()).collect();

@@ -45,9 +45,9 @@ pub enum EndpointKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RouteKeys {
     None,
-    /// All keys have this slot.
+    /// All keys are in this slot.
     One(SlotId),
-    /// Keys of several slots; the slot of the first key.
+    /// The keys are in several slots; this is the slot of the first key.
     Several(SlotId),
 }
 
@@ -104,8 +104,8 @@ pub enum RouteError {
 /// Why a command of a script was rejected. `Display` is the error reply of Redis, which then names the script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ScriptRouteError {
-    /// For scripts that begin with `#!` and lack the flag `allow-cross-slot-keys`: the script has used a key of
-    /// another slot before. The caller compares the slots.
+    /// For scripts that begin with `#!` and lack the flag `allow-cross-slot-keys`: the script has used a key in another
+    /// slot before. The caller compares the slots.
     #[error("ERR Script attempted to access keys that do not hash to the same slot")]
     CrossSlot,
     #[error("ERR Script attempted to access a non local key in a cluster node")]
@@ -216,8 +216,8 @@ impl SlotMap {
         self.owners[slot.index()] == gate.0
     }
 
-    /// Decides what happens to a command. The order of the cases is that of Redis: a first key whose slot
-    /// has no owner comes before keys of several slots. O(1).
+    /// Decides what happens to a command. The order of the cases is that of Redis: a first key whose slot has no owner
+    /// is reported before keys in several slots. O(1).
     #[must_use]
     pub fn route(&self, request: &RouteRequest, state: &RouteState) -> RouteDecision<'_> {
         let (slot, is_several) = match request.keys {

@@ -134,7 +134,7 @@ impl SlotRanges {
         self.0.get(at).is_some_and(|range| range.first <= slot)
     }
 
-    /// The slots of both sets. O(n log n).
+    /// The slots that are in either set. O(n log n).
     #[must_use]
     pub fn union(&self, other: &SlotRanges) -> SlotRanges {
         SlotRanges::merged([self.0.as_slice(), other.0.as_slice()].concat())

@@ -15,7 +15,7 @@ use super::store::Store;
 use super::value::{Refusal, Text};
 use super::{directives, include, words};
 
-/// Maximum size of a file, and of standard input.
+/// Maximum size in bytes of a file, and of standard input.
 pub const FILE_BYTES_MAX: u64 = 16 << 20;
 /// Maximum depth of includes: enough for any layout, and it stops a file that includes itself.
 pub const DEPTH_MAX: usize = 16;

@@ -67,8 +67,8 @@ impl Store {
     /// CONFIG GET: returns names and values of all settings that match one of `patterns`, each name
     /// once.
     ///
-    /// A name without pattern characters matches in any case, including hidden directives, and is
-    /// returned as it was written. O(patterns × directives).
+    /// A name without pattern characters is matched ignoring case, also against hidden directives,
+    /// and is returned as it was written. O(patterns × directives).
     pub fn get(&self, patterns: &[&[u8]]) -> Vec<(Vec<u8>, Vec<u8>)> {
         let mut found: BTreeMap<&'static str, (Vec<u8>, &Directive)> = BTreeMap::new();
         for pattern in patterns {
@@ -92,7 +92,7 @@ impl Store {
     /// changed.
     ///
     /// First every name is checked, then every value is set in a copy, then `apply(old, new)` puts
-    /// the copy into force. If `apply` fails, it must leave the server as it was with the old
+    /// the copy into effect. If `apply` fails, it must leave the server as it was with the old
     /// configuration.
     ///
     /// # Errors
@@ -180,7 +180,8 @@ impl Store {
     /// leaves one of the two intact.
     ///
     /// # Errors
-    /// There is no file, or the file system's error; the old file is then unchanged.
+    /// Fails if there is no file, or if the file system returns an error; the old file is then
+    /// unchanged.
     pub fn rewrite(&self, replacements: &[Replacement], added: Added) -> Result<(), RewriteError> {
         let file = self.file.as_deref().ok_or(RewriteError::NoFile)?;
         rewrite::rewrite(file, &self.current, &self.included, replacements, added)

@@ -105,8 +105,8 @@ fn backlog(wanted: i64, somaxconn: Option<&str>) -> Option<String> {
     })
 }
 
-/// Only the strict mode is a problem: the server does not fork, so no memory has to be reserved
-/// twice.
+/// Checks the kernel's overcommit mode. Only the strict mode is a problem: the server does not
+/// fork, so no memory has to be reserved twice.
 fn overcommit(setting: Option<&str>) -> Option<String> {
     (setting?.trim() == "2").then(|| {
         "WARNING: Memory overcommit is disabled (vm.overcommit_memory is 2): the kernel may fail an allocation \
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn directives_without_effect_are_named_if_set_to_another_value() {
+    fn directives_without_effect_are_named_if_not_at_their_default() {
         let with = |lines: &[(&str, &[&str])]| {
             let mut config = Config::default();
             for (name, words) in lines {

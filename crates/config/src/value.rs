@@ -191,7 +191,7 @@ pub fn memory(bytes: &[u8]) -> Option<u64> {
     if digits > MEMORY_DIGITS_MAX {
         return None;
     }
-    // There are only digits, so the number can only be too large.
+    // There are only digits, so parsing fails only if the number is too large.
     let number = std::str::from_utf8(number).ok()?.parse().unwrap_or(u64::MAX);
     Some(number.wrapping_mul(factor))
 }

@@ -276,7 +276,7 @@ pub struct ClusterSnapshot {
     pub controller: Option<Controller>,
 }
 
-/// A compare-and-change of the topology document.
+/// A compare-and-set of the topology document.
 #[derive(Debug, Clone, Copy)]
 pub struct TopologyChange<'d> {
     /// The change happens only if the document still has this revision.

@@ -198,7 +198,7 @@ fn without_quorum_a_change_is_unknown_and_the_history_decides_it_later() {
         seen.last().is_some_and(|document| document == b"after")
     });
     assert!(is_complete, "{seen:?}");
-    // Either it was applied before the next change, or it never will be.
+    // Either the change was applied before the next one, or it never will be.
     assert!(seen == [b"after".to_vec()] || seen == [b"during".to_vec(), b"after".to_vec()]);
     // The process kept running, whether or not its lease survived.
     let lease = match coordinator.renew(&lease) {

@@ -30,7 +30,7 @@ pub enum Outcome {
     Elsewhere,
 }
 
-/// Bytes of a stream that are written before its length is checked.
+/// Number of bytes of a stream that are written before its length is checked.
 const FINISHED_AT_ONCE: usize = 1 << 20;
 
 /// Replies that wait to be sent.
@@ -234,7 +234,7 @@ impl<'a> Reply<'a> {
         self.protocol
     }
 
-    /// For the commands that change the protocol: their own reply uses the new one.
+    /// Sets the protocol, for the commands that change it: their own reply uses the new one.
     pub fn set_protocol(&mut self, protocol: Protocol) {
         self.protocol = protocol;
     }

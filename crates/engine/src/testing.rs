@@ -161,7 +161,7 @@ impl Db {
     /// Runs a line for a client that can wait. Returns the reply, or the work that is left.
     ///
     /// # Errors
-    /// The work, for [`Db::finish`].
+    /// Returns the work, to be passed to [`Db::finish`].
     pub fn begin(&mut self, line: &str) -> std::result::Result<String, Box<LongCommand>> {
         let words = split(line);
         let client = ClientRef { worker: 0, token: 0, id: 1, protocol: self.protocol };
@@ -173,7 +173,7 @@ impl Db {
     /// done again.
     ///
     /// # Errors
-    /// That work.
+    /// Returns the work that has to be done again.
     #[expect(clippy::boxed_local, reason = "handed on as it came")]
     pub fn finish(
         &mut self,
@@ -187,7 +187,7 @@ impl Db {
     /// again.
     ///
     /// # Errors
-    /// That work.
+    /// Returns the work that has to be done again.
     pub fn end(
         &mut self,
         computed: ComputedCommand,

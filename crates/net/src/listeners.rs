@@ -53,7 +53,7 @@ pub struct Reopened {
     pub each: Vec<Vec<Listener>>,
 }
 
-/// All listeners of the workers, so that they can be closed whatever the workers are doing.
+/// All listeners of the workers, so that they can be closed regardless of what the workers are doing.
 #[derive(Debug, Default)]
 pub struct OpenListeners(Mutex<Vec<ListenerStopper>>);
 
@@ -290,7 +290,7 @@ fn give_to_group(path: &Text, group: &Text) -> Result<(), String> {
         .map_err(|error| format!("giving it to group '{name}': {}", os_reason(&error)))
 }
 
-/// Where groups are looked up. Groups of a directory service must be given by number.
+/// The file in which groups are looked up. Groups of a directory service must be given by number.
 const GROUP_FILE: &str = "/etc/group";
 
 /// The number of a group in lines of `name:password:number:members`.

@@ -61,7 +61,8 @@ pub fn resident() -> u64 {
     pages.unwrap_or(0) * brisk_reactor::page_bytes()
 }
 
-/// The memory that each layer holds for the used memory, from the innermost layer outward.
+/// The memory that each layer holds in order to provide the used memory, from the innermost layer
+/// outward.
 #[derive(Debug, Clone, Copy)]
 pub struct Holding {
     pub allocated: u64,

@@ -56,7 +56,7 @@ pub struct ServerMetrics {
     pub cpu_first_worker: CpuFigures,
     /// Total time in ms that memory was above `maxmemory`, up to the last time it fell below.
     pub over_limit_ms: AtomicU64,
-    /// Since when memory has been above the limit, in Unix ms; 0 if it is not.
+    /// The time since which memory has been above the limit, in Unix ms; 0 if it is not.
     pub over_limit_since_ms: AtomicU64,
 }
 

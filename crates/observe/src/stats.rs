@@ -122,7 +122,7 @@ pub struct WorkerStats {
     pub output_bytes: AtomicI64,
     pub reads: Count,
     pub writes: Count,
-    /// Times in ns (S4).
+    /// Time in ns spent in each phase of the rounds.
     pub accept_ns: Count,
     pub read_ns: Count,
     pub parse_ns: Count,
@@ -130,7 +130,7 @@ pub struct WorkerStats {
     pub write_ns: Count,
     pub background_ns: Count,
     pub wait_ns: Count,
-    /// System calls (S4).
+    /// Number of system calls of each kind.
     pub wait_calls: Count,
     pub sleep_calls: Count,
     pub ctl_calls: Count,

@@ -24,8 +24,8 @@ pub fn fuzz_dump(data: &[u8]) {
     assert_eq!(dump::write(&again), once, "written twice alike");
 }
 
-/// Reads a whole file without comparing its checksum: reading by blocks must give the same as
-/// reading in one pass. O(input and content of its LZF blocks).
+/// Reads a whole file without comparing its checksum: reading by blocks must give the same result
+/// as reading in one pass. O(input and content of its LZF blocks).
 pub fn fuzz_file(data: &[u8]) {
     let (mut one, mut other) = (Vec::new(), Vec::new());
     let (whole, split) = (by_events(data, &mut one), by_blocks(data, &mut other));

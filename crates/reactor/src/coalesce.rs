@@ -3,8 +3,8 @@
 //!
 //! Many clients may each send one request and wait for its reply. A loop that is slightly faster
 //! than the clients is then woken for every one or two requests, and a wake-up costs about as much
-//! as executing several requests. If enough clients are active that others are sure to follow
-//! within microseconds, the loop sleeps for that time first and then finds their requests together.
+//! as executing several requests. If enough clients are active, more requests are sure to follow
+//! within microseconds. The loop then first sleeps for that long and finds the requests together.
 //! Network cards call this interrupt coalescing.
 //!
 //! Coalescing needs 16 connections that send in exact rotation, about 20 that nearly do, or about

@@ -252,7 +252,7 @@ impl Control {
         peer
     }
 
-    /// Returns the local address. One system call per call.
+    /// Returns the local address. Each call makes one system call.
     #[must_use]
     pub fn local_addr(&self, token: Token) -> PeerAddr {
         let Some(fd) = self.fd(token) else { return PeerAddr::Unknown };
@@ -381,7 +381,7 @@ impl Control {
         self.lingering.push(Reverse((deadline, token.to_u64())));
     }
 
-    /// Marks connections whose linger time is over for closing. Returns the suspended listeners
+    /// Marks for closing the connections whose linger time is over. Returns the suspended listeners
     /// that may accept again.
     #[inline]
     pub(crate) fn expire(&mut self) -> Vec<u32> {

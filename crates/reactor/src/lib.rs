@@ -4,9 +4,10 @@
 //! A [`Reactor`] belongs to one thread and runs on epoll or io_uring, chosen when it is created.
 //! Both behave alike, as the shared tests show. The worker calls [`Reactor::poll`] in a loop. In
 //! every round the reactor notifies the handler of events. The handler reacts through [`Control`]:
-//! it appends to a connection's [`Output`], and pauses or closes connections. No call that a
-//! handler makes waits or does I/O. The reactor records changes and applies them after the callback
-//! (for the connection of that callback) or at the end of the round.
+//! it appends to a connection's [`Output`], and pauses or closes connections. The functions that
+//! handlers call never wait and never do I/O on a connection. The reactor records changes and
+//! applies them after the callback (for the connection of that callback) or at the end of the
+//! round.
 //!
 //! ```text
 //!  poll ─ settle changes ─ wait ─ received, finished … ─ woken ─ round_end ─ settle ─ accepted

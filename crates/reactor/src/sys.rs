@@ -166,8 +166,8 @@ pub(crate) fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<u
     Ok(rustix::net::recv(socket, buffer, RecvFlags::DONTWAIT)?.0)
 }
 
-/// Sends without waiting and without raising a signal, whatever the socket's mode. Calls the kernel
-/// directly, as [`receive`] does.
+/// Sends without waiting and without raising a signal, regardless of the socket's mode. Calls the
+/// kernel directly, as [`receive`] does.
 pub(crate) fn send(socket: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
     Ok(rustix::net::send(socket, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)?)
 }

@@ -34,7 +34,7 @@ impl Handler for Counting {
 }
 
 #[test]
-fn without_descriptors_the_listener_pauses_until_there_are_some() {
+fn without_descriptors_the_listener_pauses_until_some_are_free() {
     for backend in [BackendChoice::Epoll, BackendChoice::Uring] {
         if backend == BackendChoice::Uring && uring_available().is_err() {
             continue;

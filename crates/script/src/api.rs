@@ -297,8 +297,8 @@ fn setresp(lua: &Lua, state: &State, args: MultiValue) -> Result<Answer> {
     Ok((Value::Nil, None))
 }
 
-/// Every effect is propagated, whatever the script requests, because an effect that is left out
-/// would be missing on replicas. The argument is validated as in Redis.
+/// `redis.set_repl`. Every effect is propagated regardless of what the script requests, because an
+/// effect that is left out would be missing on replicas. The argument is validated as in Redis.
 fn set_repl(lua: &Lua, state: &State, args: MultiValue) -> Result<Answer> {
     const REPL_ALL: i64 = 3;
     if args.len() != 1 {
@@ -353,7 +353,7 @@ fn random(lua: &Lua, state: &State, args: &MultiValue) -> Result<(f64, Option<St
         let text = format!("bad argument #{} to 'random' (interval is empty)", args.len());
         return Ok((0.0, Some(text)));
     }
-    // As in Redis, the width has 32 bits whatever the bounds are.
+    // As in Redis, the width has 32 bits regardless of the bounds.
     let width = high.wrapping_sub(low).wrapping_add(1);
     Ok(((fraction * f64::from(width)).floor() + f64::from(low), None))
 }

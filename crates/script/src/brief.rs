@@ -16,7 +16,7 @@ const WORDS: &[&[u8]] = &[
     b"and", b"else", b"elseif", b"end", b"false", b"if", b"local", b"nil", b"not", b"or",
     b"return", b"then", b"true",
 ];
-/// Keywords that no text may contain, whatever it seems to declare.
+/// Keywords that no text may contain, regardless of what it seems to declare.
 const LOOPS: &[&[u8]] =
     &[b"break", b"do", b"for", b"function", b"goto", b"in", b"repeat", b"until", b"while"];
 /// Functions that return soon, and call at most one other function, once.

@@ -9,7 +9,7 @@ use mlua::{BString, Either, Function, Lua, Result, Table};
 /// Number of runs that share two tables. If one run makes the tables grow, the following runs pay
 /// for that.
 const RUNS_MAX: u32 = 32;
-/// A table with more elements than this is not reused.
+/// Maximum number of elements of a table that is reused.
 const WORDS_KEPT_MAX: usize = 1024;
 
 /// An argument that is passed to a script. A UTF-8 argument needs no handle.

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_say_their_flags_in_the_first_line() {
+    fn scripts_declare_their_flags_in_the_first_line() {
         assert_eq!(script("return 1"), Ok((ScriptFlags::COMPATIBLE, 0)));
         assert_eq!(script("#!lua\nreturn 1"), Ok((ScriptFlags::empty(), 5)));
         let flags = ScriptFlags::NO_WRITES | ScriptFlags::ALLOW_STALE;

@@ -40,12 +40,12 @@ impl Words {
 /// The result of a command.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Called {
-    /// It ran; its reply, possibly an error, is in the buffer.
+    /// The command ran; its reply, possibly an error, is in the buffer.
     Replied,
-    /// It may not run. The error text starts with `-` if it has its own error code; otherwise the
-    /// code is `ERR`.
+    /// The command may not run. The error text starts with `-` if it has its own error code;
+    /// otherwise the code is `ERR`.
     Refused(String),
-    /// It may run later: the script must suspend, and try again when it is resumed.
+    /// The command may run later: the script must suspend, and try again when it is resumed.
     Wait,
     /// The whole script must stop here, and its effects so far are to be discarded.
     Abandoned,

@@ -29,7 +29,7 @@
 //!
 //! Invariants
 //!  1. Scripts cannot change the environment of other scripts: globals and libraries are read-only.
-//!  2. A stopped script runs no further step, whatever errors it catches.
+//!  2. A stopped script runs no further step, even if it catches errors.
 //!  3. Memory of an interpreter stays within [`MEMORY_BYTES_MAX`].
 #![forbid(unsafe_code)]
 

@@ -8,7 +8,7 @@
 //! | a NUL in a string or comment is a character | `\000`; a space |
 //! | a NUL elsewhere is an error | another character that is an error |
 //! | `\r`, `\n`, `\r\n` and `\n\r` end a line | `\n` |
-//! | hexadecimal numbers beyond 64 bits and with an exponent | the same number, decimal |
+//! | hexadecimal numbers beyond 64 bits or with an exponent | the same number, decimal |
 //!
 //! Source that only Luau accepts, with types or `` `x{1}` ``, is passed on unchanged where
 //! possible: Luau reports its errors.
@@ -440,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn each_end_of_a_line_is_one() {
+    fn each_form_of_line_end_ends_one_line() {
         assert_eq!(translated("a\rb\r\nc\n\rd\n\ne\r\rf"), "a\nb\nc\nd\n\ne\n\nf");
         assert_eq!(translated("return 'a\\\n\rb'"), "return 'a\\\nb'");
     }

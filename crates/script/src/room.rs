@@ -8,7 +8,7 @@
 //! An interpreter therefore takes at most [`MEMORY_BYTES_MAX`] plus the values that are being
 //! passed: the arguments of a request, or one element of a reply ([`check`] runs after each).
 //!
-//! The VM's own collector lets memory grow to twice the amount in use, whatever the limit is, and
+//! The VM's own collector lets memory grow to twice the amount in use, regardless of the limit, and
 //! the allocator cannot collect. Therefore [`Collector`] collects between two steps of a script if
 //! more than half of the limit is in use.
 
@@ -18,8 +18,8 @@ use std::cell::Cell;
 /// The memory limit of one interpreter, in bytes. A script that needs more ends with an error.
 pub const MEMORY_BYTES_MAX: usize = 512 * 1024 * 1024;
 
-/// Below this, only the VM's own collector runs. Above, garbage is also collected after a script if
-/// the memory in use has doubled.
+/// If less memory than this is in use, only the VM's own collector runs. Otherwise, garbage is also
+/// collected after a script if the memory in use has doubled.
 const COLLECTED_BYTES_MIN: usize = 16 * 1024 * 1024;
 /// Minimum growth before garbage is collected again. Otherwise every step would collect when the
 /// limit is almost reached.

@@ -1,9 +1,9 @@
 //! The error texts in which Redis 7 and Valkey 8 differ.
 
-/// The texts of one of them.
+/// The texts of one of the two servers.
 #[derive(Debug)]
 pub struct Texts {
-    /// The API's table, as errors name it. Scripts find it under both names.
+    /// The API's table, as errors name it. Scripts find it under both names, `redis` and `server`.
     pub(crate) api: &'static str,
     /// `call` without arguments.
     pub(crate) no_command: &'static str,

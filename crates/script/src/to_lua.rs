@@ -130,7 +130,7 @@ impl<'a> Reader<'a> {
         Ok(Value::Table(table))
     }
 
-    /// The command's error was counted when it ran.
+    /// Converts an error reply. The error was counted when the command ran.
     fn error(&mut self) -> Result<Value> {
         let text = self.lua.create_string(self.line())?;
         let table = self.lua.create_table_with_capacity(0, 2)?;
@@ -193,7 +193,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Lua's numbers are doubles.
+/// Converts an integer to a Lua number, which is a double.
 fn number(integer: i64) -> Value {
     Value::Number(integer as f64)
 }

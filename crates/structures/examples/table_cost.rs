@@ -22,7 +22,7 @@ const BATCH: usize = 32;
 const OPERATIONS: usize = 4_000_000;
 const HASH: HashKey = HashKey { k0: 0x1234, k1: 0x5678 };
 
-/// Returns the CPU time of this thread. Time in which other threads run is not included.
+/// A point in the CPU time of this thread. Time in which other threads run is not included.
 #[derive(Clone, Copy)]
 struct Instant(Duration);
 

@@ -87,7 +87,7 @@ impl Chunk {
         Arc::clone(&self.0)
     }
 
-    /// Returns true if both share the same bytes, not merely equal ones.
+    /// Returns true if the two chunks share the same bytes, not merely equal ones.
     #[must_use]
     pub fn ptr_eq(this: &Chunk, other: &Chunk) -> bool {
         Arc::ptr_eq(&this.0, &other.0)

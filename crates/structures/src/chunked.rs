@@ -314,7 +314,7 @@ mod tests {
 
     /// Random changes to a string and its clones, compared with plain vectors.
     #[test]
-    fn it_behaves_like_a_vector_and_clones_stay_unchanged() {
+    fn a_string_behaves_like_a_vector_and_clones_stay_unchanged() {
         let mut state = 7u64;
         let mut random = |bound: usize| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

@@ -37,8 +37,8 @@ pub struct Pauser {
 
 /// A body with a stack of its own, which runs for one input after another.
 pub struct Fiber<I: 'static, O: 'static> {
-    /// Is resumed with an input to start a run, or with `None` to continue after a pause. `None`
-    /// between two runs ends the coroutine.
+    /// The coroutine is resumed with an input to start a run, or with `None` to continue after a
+    /// pause. `None` between two runs ends the coroutine.
     coroutine: Option<Coroutine<Option<I>, Option<O>, ()>>,
     pauser: Rc<Pauser>,
     is_paused: bool,
@@ -173,7 +173,7 @@ mod tests {
 
     /// Each pauser pauses only its own fiber, even if one fiber runs within another.
     #[test]
-    fn a_fiber_within_another_pauses_alone() {
+    fn pausing_a_nested_fiber_does_not_pause_the_outer_one() {
         let make = |outer: &Rc<Pauser>| {
             let outer = Rc::clone(outer);
             move |()| {

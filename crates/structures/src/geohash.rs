@@ -18,7 +18,8 @@ use std::cmp::Ordering;
 use std::f64::consts::PI;
 use std::ops::RangeInclusive;
 
-/// Maximum degrees that can be encoded (the square of the web Mercator projection).
+/// Maximum longitude and latitude in degrees that can be encoded (the square of the web Mercator
+/// projection).
 pub const LONGITUDE_MAX: f64 = 180.0;
 pub const LATITUDE_MAX: f64 = 85.051_128_78;
 /// Number of bits per coordinate in a full-precision geohash.
@@ -179,8 +180,8 @@ impl Cell {
     /// around.
     fn neighbour(self, east: i32, north: i32) -> Cell {
         let mask = ((1u64 << self.step) - 1) as u32;
-        // A centre on the very edge is one beyond the last row or column. As in Redis, it stays
-        // there unless it is moved.
+        // The row or column of a centre on the very edge is one beyond the last. As in Redis, it
+        // stays there unless it is moved.
         let moved = |bits: u64, by: i32| match gather(bits) {
             at if by == 0 => spread(at),
             at => spread(at.wrapping_add_signed(by) & mask),
@@ -351,7 +352,7 @@ impl Shape {
     }
 }
 
-/// Larger shapes are searched without a frame.
+/// Maximum half-width and half-height in metres of a shape that is searched with a frame.
 const FRAME_MAX_M: f64 = 1_000_000.0;
 
 /// A shape and its centre.

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_one_can_be_made_and_dropped() {
+    fn an_empty_string_can_be_created_and_dropped() {
         let mut bytes = GrowingBytes::new(&[]).expect("the system maps memory");
         assert!(bytes.is_empty());
         assert!(bytes.append(&[]));

@@ -55,7 +55,7 @@ impl HashKey {
     }
 }
 
-/// Odd, with about as many ones as zeros.
+/// The multiplier of the quick hash: odd, with about as many one bits as zero bits.
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
 #[inline(always)]

@@ -82,7 +82,7 @@ impl<T> List<T> {
         self.nodes.get(id).map(|node| &node.value)
     }
 
-    /// Returns the value of `id` for changes if it still exists.
+    /// Returns a mutable reference to the value of `id` if it still exists.
     pub fn get_mut(&mut self, id: Id) -> Option<&mut T> {
         self.nodes.get_mut(id).map(|node| &mut node.value)
     }

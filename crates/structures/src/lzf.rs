@@ -22,7 +22,7 @@ const REPEAT_MAX: usize = 264;
 /// Maximum distance that a repetition reaches back.
 const DISTANCE_MAX: usize = 1 << 13;
 
-/// Compresses `input`, appends the result to `out`, and returns its number of bytes. Returns
+/// Compresses `input`, appends the result to `out`, and returns its length in bytes. Returns
 /// `None`, with `out` unchanged, if the result would exceed `len_max` bytes or `input` has 4 GiB or
 /// more. O(input).
 pub fn compress(input: &[u8], len_max: usize, out: &mut Vec<u8>) -> Option<usize> {
@@ -231,7 +231,7 @@ pub fn decompress(block: &[u8], len: usize, out: &mut Vec<u8>) -> Result<(), Mal
     out.resize(start + len, 0);
     if expand(block, &mut out[start..]).is_none() {
         out.truncate(start);
-        // This finds the fault.
+        // Validation finds the fault.
         validate(block, len)?;
         return Err(Malformed { offset: 0, what: "an LZF block cannot be expanded" });
     }

@@ -24,7 +24,7 @@ impl<T> Shared<T> {
         Shared(Arc::new(value))
     }
 
-    /// Returns true if both are the same value, not merely equal ones.
+    /// Returns true if the two are the same value, not merely equal values.
     #[must_use]
     pub fn ptr_eq(this: &Shared<T>, other: &Shared<T>) -> bool {
         Arc::ptr_eq(&this.0, &other.0)
@@ -32,7 +32,7 @@ impl<T> Shared<T> {
 }
 
 impl<T: Clone> Shared<T> {
-    /// Returns the value for changes. It is copied first if it is shared.
+    /// Returns a mutable reference to the value. It is copied first if it is shared.
     #[inline]
     pub fn make_mut(this: &mut Shared<T>) -> &mut T {
         if Arc::strong_count(&this.0) != 1 {

@@ -106,7 +106,7 @@ impl<T> Slab<T> {
         (place.generation == id.generation).then_some(value)
     }
 
-    /// Returns the value for changes if it still exists.
+    /// Returns a mutable reference to the value if it still exists.
     #[inline]
     pub fn get_mut(&mut self, id: Id) -> Option<&mut T> {
         let place = self.places.get_mut(id.index as usize)?;
@@ -147,7 +147,7 @@ impl<T> Slab<T> {
         })
     }
 
-    /// Calls `visit` with every value for changes.
+    /// Calls `visit` with a mutable reference to every value.
     pub fn for_each_mut(&mut self, mut visit: impl FnMut(Id, &mut T)) {
         for &index in &self.live {
             let place = &mut self.places[index as usize];

@@ -8,7 +8,7 @@ use crate::id::{Epoch, MigrationId, NodeId, NodeRun, ShardId, Term};
 use crate::slots::{SlotId, SlotRanges};
 use std::collections::BTreeSet;
 
-/// Why a document was rejected, whichever document is in force.
+/// Why a document was rejected, regardless of the document in force.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DocumentError {
     #[error("the document has {0} bytes; at most {DOCUMENT_BYTES_MAX} are allowed")]

@@ -23,8 +23,8 @@ use std::collections::BTreeMap;
 
 /// The format that this version reads and writes.
 pub const FORMAT: u64 = 1;
-/// Maximum bytes of a document. etcd accepts requests of 1.5 MiB by default, and base64 in its JSON gateway adds a
-/// third.
+/// Maximum bytes of a document. etcd accepts requests of up to 1.5 MiB by default, and base64 in its JSON gateway adds
+/// a third.
 pub const DOCUMENT_BYTES_MAX: usize = 1 << 20;
 /// Maximum number of nodes of a cluster, which is the maximum recommended for Redis Cluster.
 pub const MEMBERS_MAX: usize = 1_000;
@@ -74,7 +74,7 @@ pub struct Member {
     /// The port with TLS; 0 if there is none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub tls: u16,
-    /// `cluster-announce-bus-port`; 0 shows the port plus 10,000.
+    /// `cluster-announce-bus-port`; if it is 0, clients are shown the port plus 10,000.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub bus: u16,
     /// `cluster-announce-hostname`.

@@ -38,8 +38,8 @@ pub struct NodeStatus {
     /// True while a dataset is being loaded or a full synchronisation is running.
     #[serde(default)]
     pub loading: bool,
-    /// Milliseconds between the last contact of a replica with its primary and the report; `None` if this
-    /// process had none.
+    /// Milliseconds between the last contact of a replica with its primary and the report; `None` if this process has
+    /// had no contact.
     #[serde(default)]
     pub last_contact_ms: Option<u64>,
     /// The dataset at the start of the process.
@@ -63,10 +63,10 @@ pub enum NodeRole {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Dataset {
-    /// There was none.
+    /// There was no dataset.
     #[default]
     Empty,
-    /// From the snapshot or the append-only file, or since then from another node.
+    /// Loaded from the snapshot or the append-only file, or received from another node since then.
     Disk,
 }
 

@@ -77,7 +77,7 @@ pub(super) fn search(
     }
 }
 
-/// Why a live replica may not be promoted, whatever it reports.
+/// Why a live replica may not be promoted, regardless of what it reports.
 fn unfit(shard: &Shard, node: &Registration) -> Option<&'static str> {
     if node.no_failover {
         Some("has cluster-replica-no-failover")

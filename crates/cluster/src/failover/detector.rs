@@ -13,8 +13,8 @@ use crate::document::{Registration, Shard, Topology};
 use crate::id::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Leases that are lost at the same moment end at most this much apart, in addition to a third of the TTL, after which
-/// each lease is renewed: etcd looks for expired leases every 500 ms, and the watch may be slow.
+/// If several leases are lost at the same moment, their ends are at most this far apart, plus a third of the TTL (the
+/// interval between renewals). etcd looks for expired leases every 500 ms, and the watch may be slow.
 const SPREAD_MS_MAX: u64 = 1_000;
 /// The longest time between two calls of [`FailureDetector::observe`] that does not restart the delay.
 const GAP_MS_MAX: u64 = 500;

@@ -63,8 +63,8 @@ pub enum CoordinatorLoss {
 pub enum ReplicaAcks {
     /// The shard has no replicas: no other node can be promoted.
     NoReplicas,
-    /// Each replica has received what this node sent at this time. This is not the time at which an acknowledgement
-    /// arrived, because a network can deliver an acknowledgement long after its sender was promoted.
+    /// Each replica has acknowledged data that this node sent at this time or later. This is not the time at which an
+    /// acknowledgement arrived, because a network can deliver an acknowledgement long after its sender was promoted.
     Oldest(u64),
     /// A replica has acknowledged nothing in this term.
     Missing,

@@ -67,7 +67,8 @@ pub enum ViewError {
 pub struct ClusterView<'v> {
     pub topology: Option<&'v Topology>,
     pub own: &'v Registration,
-    /// Nodes that are missing count as dead; this node is always alive.
+    /// The facts about each node. A node that is missing here counts as dead; this node is always
+    /// alive.
     pub lives: &'v BTreeMap<NodeId, NodeLife>,
     /// The members that have failed. Other members without a lease are suspected.
     pub failed: &'v BTreeSet<NodeId>,

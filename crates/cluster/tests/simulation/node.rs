@@ -48,7 +48,8 @@ pub(crate) struct Node {
     following: Option<NodeId>,
     acks: SentAcks,
     horizon: LeaseHorizon,
-    /// The time at which this primary sent what each replica acknowledged last.
+    /// For each replica, the time (on this primary's clock) at which this primary sent the data that the replica has
+    /// acknowledged last.
     acknowledged: BTreeMap<NodeId, u64>,
     /// The clock's start, and its error in parts per million.
     clock: (u64, i64),
@@ -202,7 +203,7 @@ impl Node {
         self.acks.last_ms = self.local_ms(now_ms);
     }
 
-    /// Records that a replica has acknowledged what this primary sent at `sent_ms` of its clock.
+    /// Records that a replica has acknowledged the data that this primary sent at `sent_ms` on its clock.
     pub(crate) fn note_ack(&mut self, replica: NodeId, sent_ms: u64) {
         let acknowledged = self.acknowledged.entry(replica).or_default();
         *acknowledged = sent_ms.max(*acknowledged);
@@ -220,7 +221,7 @@ impl Node {
         }
     }
 
-    /// Records a renewal that was sent at `sent_ms` of the node's clock.
+    /// Records a renewal that was sent at `sent_ms` on the node's clock.
     pub(crate) fn renewed(&mut self, sent_ms: u64, ttl_ms: u64) {
         self.must_reassert &= self.map.role() == MapRole::Primary;
         if self.must_reassert {

@@ -110,7 +110,7 @@ struct StreamMessage {
     term: (ShardId, Term),
     replica: usize,
     replica_run: NodeRun,
-    /// On the clock of the primary.
+    /// The time of sending, on the clock of the primary.
     sent_ms: u64,
 }
 
@@ -389,7 +389,7 @@ impl World {
         [one, other].iter().all(|node| self.now_ms >= self.nodes[*node].unlinked_until_ms)
     }
 
-    /// Each primary sends to the nodes that follow it according to their own documents.
+    /// Each primary sends its stream to the nodes that follow it according to their own documents.
     fn send_stream(&mut self) {
         self.after(ACK_PERIOD_MS, Event::SendStream);
         let now_ms = self.now_ms;
@@ -455,7 +455,7 @@ impl World {
             if now_ms < unknown_from_ms {
                 return;
             }
-            // The outcome is unknown. Whatever it is, the next decision begins with the document in force.
+            // The outcome is unknown. In any case, the next decision begins with the document in force.
             let current = self.coordinator.document.as_ref().map(|document| document.change);
             assert!(current != Some(change) || self.coordinator.has_applied(change));
             self.controllers[at].pending = None;

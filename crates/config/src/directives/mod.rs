@@ -44,7 +44,7 @@ pub const THEMES: [Theme; 15] = [
     Theme { title: "Advanced", rows: process::ADVANCED },
 ];
 
-/// A row without a description does not compile.
+/// Makes a row without a description a compile-time error.
 const _: () = {
     let mut theme = 0;
     while theme < THEMES.len() {

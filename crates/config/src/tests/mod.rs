@@ -426,7 +426,7 @@ fn a_rejected_change_leaves_everything_unchanged() {
 /// Tests that the number of workers that was derived from the machine is not written to the file as
 /// if it had been configured.
 #[test]
-fn to_set_what_is_fixed_to_what_is_shown_changes_nothing() {
+fn setting_a_fixed_directive_to_the_shown_value_changes_nothing() {
     let dir = TempDir::new();
     let file = dir.path("conf");
     std::fs::write(&file, "threads 0\n").unwrap();

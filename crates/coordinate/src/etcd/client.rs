@@ -41,8 +41,8 @@ impl CallLimits {
     pub(super) const WRITE: CallLimits =
         CallLimits { endpoint: Duration::from_secs(3), total: CALL_MAX };
 
-    /// These limits for a call that must end within `limit`. Two endpoints can be tried within it, the second for twice
-    /// as long as the first, so that a stopped endpoint does not take all of the time.
+    /// Returns these limits, reduced for a call that must end within `limit`. Two endpoints can be tried within it, the
+    /// second for twice as long as the first, so that a stopped endpoint does not take all of the time.
     pub(super) fn within(self, limit: Duration) -> CallLimits {
         CallLimits { endpoint: self.endpoint.min(limit / 3), total: self.total.min(limit) }
     }

@@ -63,8 +63,8 @@ pub struct EtcdOptions {
     /// `cluster-coordinator-user` and `cluster-coordinator-password`.
     pub user: Option<String>,
     pub password: Option<String>,
-    /// `cluster-coordinator-ca-file`: certificate authorities in PEM format. Without it, those of
-    /// the system are used.
+    /// `cluster-coordinator-ca-file`: CA certificates in PEM format. Without this file, the
+    /// system's CA certificates are used.
     pub ca_file: Option<PathBuf>,
     /// A client certificate in PEM format. Its subject must have no common name.
     pub certificate_file: Option<PathBuf>,
@@ -266,7 +266,7 @@ impl EtcdCoordinator {
     /// A member that believes itself to be the leader responds to a keepalive even without a
     /// quorum. A linearizable read from the same member therefore follows. If both responses have
     /// the same raft term, then the keepalive reached the leader of that term, and a later leader
-    /// starts the TTL again.
+    /// restarts the TTL.
     fn renew_at(&self, lease: &Lease, at: usize, limit: &WaitLimit) -> Result<Lease, CallError> {
         let client = &*self.client;
         let sent_at = BootTime::now();

@@ -9,7 +9,7 @@ use std::fmt::Display;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The files in which most systems keep their certificate authorities.
+/// The files in which most systems keep their CA certificates.
 const SYSTEM_AUTHORITIES: &[&str] = &[
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",

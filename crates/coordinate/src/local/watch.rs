@@ -59,7 +59,7 @@ impl Watch for LocalWatch {
 impl LocalWatch {
     fn look(&mut self) -> Result<Vec<WatchEvent>, CoordinatorError> {
         if self.directory.has_dead_entries()? {
-            // Taking the lock removes them.
+            // Taking the lock removes the dead entries.
             drop(self.directory.lock(LOCK_WAIT_MAX, &self.stop)?);
         }
         for _ in 0..READS_MAX {

@@ -324,7 +324,7 @@ impl Coordinator for ModelCoordinator {
     }
 }
 
-/// A watch of a model. [`Watch::next`] returns immediately, whatever its limit.
+/// A watch of a model. [`Watch::next`] returns immediately, regardless of its limit.
 #[derive(Debug)]
 struct ModelWatch {
     model: Model,

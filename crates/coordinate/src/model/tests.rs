@@ -42,7 +42,7 @@ fn run(seed: u64) -> String {
 }
 
 #[test]
-fn a_seed_repeats_itself_and_another_one_differs() {
+fn the_same_seed_gives_the_same_results_and_another_seed_does_not() {
     assert_eq!(run(1), run(1));
     assert_ne!(run(1), run(2));
 }

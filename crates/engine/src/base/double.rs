@@ -12,7 +12,7 @@ pub fn parse_f64(text: &[u8]) -> Option<f64> {
     }
 }
 
-/// Most scores are small integers, which doubles represent exactly.
+/// Parses up to 15 decimal digits. Most scores are small integers, which doubles represent exactly.
 #[inline]
 fn small_natural(text: &[u8]) -> Option<f64> {
     if text.is_empty() || text.len() > 15 {

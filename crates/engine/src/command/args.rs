@@ -24,7 +24,8 @@ pub struct Args<'a> {
 }
 
 impl<'a> Args<'a> {
-    /// The arguments `list`, which belong to `spans` and `input`. The cursor starts after the name.
+    /// Creates a cursor over the arguments `list`, which belong to `spans` and `input`. The cursor
+    /// starts after the name.
     #[inline]
     pub fn new(
         input: &'a [u8],

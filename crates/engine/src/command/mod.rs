@@ -21,8 +21,8 @@ use std::ops::Range;
 #[derive(Debug)]
 pub struct CommandOf<R: 'static> {
     pub spec: Spec,
-    /// The function of a container is called only if the container's arity allows a request without
-    /// a subcommand.
+    /// Runs the command. For a container, it is called only if the container's arity allows a
+    /// request without a subcommand.
     pub run: R,
     pub subcommands: &'static [CommandOf<R>],
 }
@@ -307,7 +307,7 @@ bitflags! {
         const LOADING_OF_VALKEY = 1 << 21;
         /// Allowed for RESP2 sessions with subscriptions.
         const WHILE_SUBSCRIBED = 1 << 24;
-        /// Has no effect for sessions without subscriptions.
+        /// Unsubscribes, so it has no effect for sessions without subscriptions.
         const UNSUBSCRIBES = 1 << 28;
         /// Does not reset the state that CLIENT CACHING sets for the next command.
         const KEEPS_CACHING = 1 << 27;

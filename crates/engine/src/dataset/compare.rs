@@ -25,13 +25,14 @@ use brisk_structures::hash::HashKey;
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
-/// Steps of a slot that is digested as a whole under its lock: up to about a millisecond.
+/// Maximum number of steps of a slot that is digested as a whole under its lock, which takes up to
+/// about a millisecond.
 const SLOT_STEPS: usize = 8 << 10;
-/// Steps of a value that is digested under the lock of a larger slot.
+/// Maximum number of steps of a value that is digested under the lock of a larger slot.
 const LIGHT_STEPS: usize = 256;
 /// Maximum number of steps under the lock of a larger slot. A slot with more steps is skipped.
 const SLOT_STEPS_MAX: usize = 64 << 10;
-/// Maximum number of keys of a slot, or fields of a hash, that are searched for expired ones. If
+/// Maximum number of keys in a slot, or fields in a hash, that are searched for expired ones. If
 /// there are more, all of them count, because the search would take too long.
 const COUNTED_MAX: usize = 2 * SLOT_STEPS_MAX;
 /// Bytes that count as one step, in addition to one step per element. Hashing these bytes takes
@@ -306,7 +307,7 @@ impl DigestWalk<'_> {
     }
 }
 
-/// Stands for the digest of a hash all of whose fields have expired.
+/// The digest of a hash whose fields have all expired.
 const GONE: u64 = 0;
 
 fn add(sum: &mut Option<u64>, part: impl FnOnce() -> Option<u64>) {

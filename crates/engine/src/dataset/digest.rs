@@ -1,5 +1,5 @@
 //! Digests of values and of the whole dataset, as DEBUG DIGEST shows them. Equal data has equal
-//! digests, whatever its order and encoding, on any server that computes them this way.
+//! digests, regardless of its order and encoding, on any server that computes them this way.
 //!
 //! There are two ways to add to a digest: *xor* ignores the order of what is added, *mix* keeps it.
 //! The elements of an unordered collection are xored, and parts in an order are mixed.

@@ -20,8 +20,8 @@ use std::collections::VecDeque;
 /// memory that inserting reads is prefetched.
 const GROUP: usize = 32;
 /// Number of groups between two reclamation boundaries, at which arrays that growing tables have
-/// replaced are freed. Keeping all of them until the end would need as much additional memory as
-/// the tables.
+/// replaced are freed. Keeping all of them until the end of loading would need as much additional
+/// memory as the tables.
 const GROUPS_PER_BOUNDARY: u64 = 8;
 /// Maximum number of names of keys without elements that are kept for the log.
 const EMPTY_KEYS_MAX: usize = 10;
@@ -36,7 +36,7 @@ pub struct Loader<'a> {
     gone_bytes_max: u64,
     /// Number of keys that are inserted together.
     group: usize,
-    /// Expected number of keys in a slot at the end; 0 if unknown.
+    /// Expected number of keys in a slot after loading; 0 if unknown.
     expected: u32,
     groups: u64,
     /// Keys without elements that have not been reported yet.
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn loading_leaves_no_effects_and_leaves_the_hooks_of_others() {
+    fn loading_leaves_no_effects_and_does_not_change_hooks() {
         let mut db = Db::new();
         db.check("SET k 1", "OK").check("SET other 1", "OK");
         let file = saved(&db);

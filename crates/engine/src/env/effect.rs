@@ -1,8 +1,8 @@
 //! The side effects of a write: effects to propagate, and keyspace events to publish.
 //!
-//! Both are recorded only while they are needed ([`Hooks`]); otherwise a write costs only one more
-//! branch. An effect is canonical and absolute (`SET k v PXAT …`, never a relative time), so that
-//! replaying it later gives the same keyspace.
+//! Effects and events are recorded only while they are needed ([`Hooks`]); otherwise a write costs
+//! only one more branch. An effect is canonical and absolute (`SET k v PXAT …`, never a relative
+//! time), so that replaying it later gives the same keyspace.
 
 use crate::base::place::{DbIndex, SlotId, Ticket};
 use crate::env::journal::Journal;
@@ -76,12 +76,12 @@ impl HookCell {
 #[derive(Debug, Default)]
 pub struct Effects {
     bytes: Vec<u8>,
-    /// The end of each command, and its database.
+    /// The database of each command, and the offset of the command's end.
     ends: SmallVec<[(DbIndex, usize); 4]>,
 }
 
 impl Effects {
-    /// A larger buffer is not kept.
+    /// Capacity in bytes above which a buffer is not kept.
     const KEPT_BYTES_MAX: usize = 64 << 10;
 
     /// Adds a command. O(its bytes).
@@ -168,7 +168,7 @@ impl TrackingClient {
     }
 }
 
-/// Values that clients have cached became invalid.
+/// The invalidation of values that clients have cached.
 #[derive(Debug)]
 pub enum Invalidation {
     /// A key was changed, or is no longer remembered.
@@ -182,7 +182,7 @@ pub enum Invalidation {
     All { by: u64 },
 }
 
-/// A larger buffer for another server's stream is not kept.
+/// Capacity in bytes above which a buffer for another server's stream is not kept.
 const RELAYED_KEPT_MAX: usize = 64 * 1024;
 
 /// The side effects of transactions, until they are collected.
@@ -227,7 +227,7 @@ impl Aftermath {
         self.is_covered = false;
     }
 
-    /// Inserts the side effects of others before the existing ones.
+    /// Inserts the side effects in `others` before the existing ones.
     pub(crate) fn put_before(&mut self, mut others: Aftermath) {
         debug_assert!(self.effects.is_empty() && others.effects.is_empty(), "not sealed");
         others.events.append(&mut self.events);
@@ -267,8 +267,8 @@ impl Aftermath {
         !self.effects.is_empty()
     }
 
-    /// Ends the transaction and makes it part of the stream. It changed the slots `held`, which are still held, and
-    /// those in `self.slots`.
+    /// Ends the transaction and makes it part of the stream. The transaction changed the slots `held`, which are still
+    /// held, and those in `self.slots`.
     #[must_use]
     pub(crate) fn seal(
         &mut self,
@@ -294,7 +294,7 @@ impl Aftermath {
         ticket
     }
 
-    /// The next transaction comes from another server: `bytes` are its form in that server's
+    /// Begins a transaction that comes from another server: `bytes` are its form in that server's
     /// stream. Its first change appends them to this server's stream, while its slots are held. The
     /// append-only file gets the same bytes, or `instead`.
     pub fn begin_relay(&mut self, bytes: &[u8], instead: Option<Vec<u8>>) {

@@ -19,7 +19,7 @@ use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// A larger buffer is not kept after it was taken.
+/// Capacity in bytes above which a buffer is not kept after it was taken.
 const KEPT_BYTES_MAX: usize = 1 << 20;
 
 /// The stream of a keyspace.
@@ -32,7 +32,7 @@ pub struct Journal {
     is_relayed: AtomicBool,
 }
 
-/// Read by all threads with every reply, and written with every transaction, so it has its own
+/// The end of the stream. All threads read it with every reply, and every transaction writes it, so it has its own
 /// cache line.
 #[derive(Debug, Default)]
 #[repr(align(64))]
@@ -155,7 +155,7 @@ impl Journal {
         self.state.lock().even_poisoned().db
     }
 
-    /// The caller holds the lock.
+    /// Advances the end of the stream by `bytes`, and returns the new end. The caller holds the lock.
     fn advance(&self, bytes: usize) -> Ticket {
         let end = self.place.end.load(Ordering::Relaxed) + bytes as u64;
         self.place.end.store(end, Ordering::Release);

@@ -33,7 +33,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// The longest string that a command of a primary, or of an append-only file, may create.
+/// Maximum length in bytes of a string that a command from a primary or from an append-only file
+/// may create.
 const REPLAYED_STRING_BYTES_MAX: u64 = 1 << 40;
 
 /// A time before every expiry time: nothing has expired.
@@ -44,8 +45,8 @@ pub struct Env {
     pub settings: Settings,
     pub tally: Arc<Tally>,
     pub random: RefCell<Random>,
-    /// Additional work that commands do. Empty in a server that has no replicas, no listeners to
-    /// events, and no clients that cache.
+    /// Additional work that commands do. Empty in a server that has no replicas, no subscribers to
+    /// keyspace events, and no clients that cache keys.
     pub hooks: HookCell,
     pub aftermath: RefCell<Aftermath>,
     pub garbage: RefCell<Vec<Garbage>>,
@@ -61,8 +62,8 @@ pub struct Env {
     pub(crate) made: RefCell<Option<PreparedResult>>,
     /// Sends values to other servers, for MIGRATE.
     pub carrier: TransferFn,
-    /// Replies since the last [`Env::take_shown`] show the dataset up to this offset in the stream
-    /// of changes.
+    /// The offset in the stream of changes up to which replies since the last [`Env::take_shown`]
+    /// show the dataset.
     shown: Cell<Ticket>,
     /// True if reads update access clocks (false under CLIENT NO-TOUCH).
     pub touch: Cell<bool>,
@@ -80,7 +81,7 @@ pub struct Env {
     pub(crate) hidden: RefCell<Vec<(DbIndex, Entry)>>,
     /// Seconds of the recency clock, 24 bits.
     pub(crate) recency: Cell<u32>,
-    /// The distribution of the keys of a database, for drawing random ones.
+    /// The distribution of a database's keys over its slots, for drawing random keys.
     pub(crate) spread: RefCell<SlotWeights>,
     /// The time at which the running batch began.
     now: Cell<UnixMs>,
@@ -211,15 +212,16 @@ impl Env {
         }
     }
 
-    /// Until the next `set_now`, commands come from an append-only file and were executed earlier.
-    /// Nothing expires, but access clocks use the current time.
+    /// Begins a replay: until the next `set_now`, commands come from an append-only file and were
+    /// executed earlier. Nothing expires, but access clocks use the current time.
     pub fn begin_replay(&self) {
         self.now.set(NOTHING_EXPIRED);
         self.horizon.set(NOTHING_EXPIRED);
     }
 
-    /// Until the next `set_now`, commands come from the primary, which decides what has expired.
-    /// Nothing expires here, but relative times count from `now`.
+    /// Begins to apply a primary's commands: until the next `set_now`, commands come from the
+    /// primary, which decides what has expired. Nothing expires here, but relative times count from
+    /// `now`.
     pub fn begin_applying(&self, now: UnixMs) {
         self.set_now(now);
         self.horizon.set(NOTHING_EXPIRED);
@@ -245,12 +247,12 @@ impl Env {
         self.shown.set(self.shown.get().max(ticket));
     }
 
-    /// Replies since the last [`Env::take_shown`] show the dataset up to this offset.
+    /// The offset up to which replies since the last [`Env::take_shown`] show the dataset.
     pub fn shown(&self) -> Ticket {
         self.shown.get()
     }
 
-    /// Replies since the last call show the dataset up to the returned offset.
+    /// Returns the offset up to which replies since the last call show the dataset.
     #[inline]
     pub fn take_shown(&self) -> Ticket {
         self.shown.take()
@@ -267,8 +269,8 @@ impl Env {
         self.now.get()
     }
 
-    /// Keys that expire at or before this time have expired: the current time, or a time long ago
-    /// if nothing expires.
+    /// The time that decides which keys have expired: the current time, or a time long ago if
+    /// nothing expires.
     #[inline]
     pub fn horizon(&self) -> UnixMs {
         self.horizon.get()

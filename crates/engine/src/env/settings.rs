@@ -22,7 +22,7 @@ pub struct Settings {
     pub lazy_user_flush: bool,
     pub events: EventClass,
     pub limits: EncodingLimits,
-    /// DEBUG SET-SKIP-CHECKSUM-VALIDATION: payloads are accepted whatever their checksum.
+    /// DEBUG SET-SKIP-CHECKSUM-VALIDATION: payloads are accepted regardless of their checksum.
     pub skips_checksums: bool,
     /// `cluster-enabled`: commands use only database 0, and only keys that they name.
     pub in_cluster: bool,

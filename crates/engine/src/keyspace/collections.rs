@@ -1,8 +1,8 @@
 //! How commands change lists, sets, sorted sets, hashes and streams.
 //!
 //! A command only describes how the value changes. The functions here create the key with its first
-//! element, delete it with its last one, keep the encoding that OBJECT ENCODING reports correct,
-//! and send all notifications.
+//! element, delete it with its last one, keep the encoding that is recorded for OBJECT ENCODING up
+//! to date, and send all notifications.
 
 use super::evict::{initial_clock, touch};
 use super::keys::{Keys, discard, discard_value, free_value};

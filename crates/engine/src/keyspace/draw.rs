@@ -11,8 +11,8 @@ use crate::env::Env;
 /// Number of expired keys drawn before the search switches to a scan.
 const EXPIRED_MAX: u32 = 100;
 
-/// Draws between two counts. A count visits every slot with keys, which costs as much as a few
-/// hundred draws.
+/// Number of draws between two counts. A count visits every slot with keys, which costs as much as
+/// a few hundred draws.
 const DRAWS_PER_COUNT: u32 = 4096;
 
 /// Number of empty slots drawn before keys are counted again.

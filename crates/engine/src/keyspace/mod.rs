@@ -98,7 +98,8 @@ impl Database {
         self.inner_deadlines.store(true, Ordering::Relaxed);
     }
 
-    /// Called before or after the contents of two databases are exchanged.
+    /// Sets the flag in both databases if either has it. Called before or after their contents are
+    /// exchanged.
     fn share_inner_deadlines(&self, other: &Database) {
         let any = self.has_inner_deadlines() || other.has_inner_deadlines();
         self.inner_deadlines.store(any, Ordering::Relaxed);
@@ -123,7 +124,7 @@ pub struct Keyspace {
     journal: Journal,
     waiting: waiting::Waiting,
     watching: watching::Watching,
-    /// Number of sessions that watch keys, and of their watches.
+    /// Number of sessions that watch keys, and number of their watches.
     watching_clients: AtomicUsize,
     watches: AtomicUsize,
     /// Watches that have ended and are still in the queues of their keys.

@@ -1,4 +1,4 @@
-//! Counters without contention: each thread adds to its own, and a reader sums them. (I1)
+//! Counters without contention: each thread adds to its own, and a reader sums them.
 
 use super::DbIndex;
 use super::clocks::ClockRestart;
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 pub struct Counter(AtomicI64);
 
 impl Counter {
-    /// Only the owning thread adds, so no atomic read-modify-write is needed.
+    /// Adds `n`. Only the owning thread calls this, so no atomic read-modify-write is needed.
     #[inline]
     pub fn add(&self, n: i64) {
         self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
@@ -28,7 +28,7 @@ pub struct Tally {
     pub hits: Counter,
     pub misses: Counter,
     pub expired: Counter,
-    /// Fields of hashes.
+    /// Number of expired fields of hashes.
     pub expired_fields: Counter,
     pub evicted: Counter,
     /// Slot sweeps that stopped because their time was up.
@@ -47,7 +47,8 @@ pub struct DatabaseTally {
 }
 
 impl DatabaseTally {
-    /// Changes the counters of the whole database from `was` to `is`.
+    /// Adds the difference between `is` and `was` to this share, so that the totals of the database
+    /// change from `was` to `is`.
     pub(super) fn shift(&self, was: &DatabaseTotals, is: &DatabaseTotals) {
         self.keys.add(is.keys as i64 - was.keys as i64);
         self.with_deadline.add(is.with_deadline as i64 - was.with_deadline as i64);

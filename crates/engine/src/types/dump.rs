@@ -1,9 +1,9 @@
 //! Values as dumps: writing DUMP payloads, and storing values that were read from payloads.
 //!
-//! Servers of version 7.0 can read these dumps, whatever encodings they would have chosen
-//! themselves. Only hashes with field TTLs need a later version. Compact encodings that were read
-//! are kept if they are within the current limits. Other values are rebuilt, large ones directly in
-//! the encoding for their size. The code for each type is in `<type>/dump.rs`.
+//! Servers of version 7.0 can read these dumps, even if they would have chosen other encodings.
+//! Only hashes with field TTLs need a later version. Compact encodings that were read are kept if
+//! they are within the current limits. Other values are rebuilt, large ones directly in the
+//! encoding for their size. The code for each type is in `<type>/dump.rs`.
 
 use super::hash::Hash;
 use super::list::List;

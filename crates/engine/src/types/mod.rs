@@ -19,9 +19,9 @@ use brisk_structures::entry::ValueRef;
 use hash::Hash;
 use set::Set;
 
-/// A value that is neither bytes nor an integer in its entry; its data is outside the entry.
-/// Cloning is cheap for every size: small compact values are copied, and large values share their
-/// parts until one side changes them.
+/// A value that is not stored in its entry as bytes or as an integer: its data is outside the
+/// entry. Cloning is cheap for every size: small compact values are copied, and large values share
+/// their parts until one side changes them.
 #[derive(Debug, Clone)]
 pub enum Value {
     /// A string of at least [`string::SHARED_MIN`] bytes (a view may hold a shorter one). Its
@@ -34,7 +34,7 @@ pub enum Value {
     Stream(Box<stream::Stream>),
 }
 
-// It fits into an entry, next to the key.
+// A value fits into an entry, next to the key.
 const _: () = assert!(size_of::<Value>() <= 24);
 
 impl Value {

@@ -1,7 +1,8 @@
 //! Strings: integers and short strings are stored in the entry, long ones in shared chunks.
 //!
-//! As in Redis, OBJECT ENCODING shows how a string was created: `int`, `embstr` up to 44 bytes as
-//! set, `raw` if it is longer or was changed in place. The storage depends only on the length.
+//! As in Redis, OBJECT ENCODING shows how a string was created: `int`, `embstr` if it was set as a
+//! whole and has at most 44 bytes, `raw` if it is longer or was changed in place. The storage
+//! depends only on the length.
 
 use super::{Encoding, Type, Value, ValueKind, kind_byte};
 use super::{Entry, Stored, StoredMut};
@@ -16,7 +17,7 @@ use std::ops::Range;
 /// KiB, a copy costs more than a second segment in the send call.
 pub const SHARED_MIN: usize = CHUNK_BYTES;
 
-/// Longest string that Redis embeds in its object.
+/// Maximum length in bytes of a string that Redis embeds in its object.
 const EMBSTR_MAX: usize = 44;
 
 /// The string type.

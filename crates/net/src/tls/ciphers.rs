@@ -144,7 +144,7 @@ fn add(
 }
 
 /// `tls-protocols`: the named versions, newest first, and the named versions that `rustls` does not
-/// support. An empty list means both versions that it supports.
+/// support. An empty list means both versions that `rustls` supports.
 pub(super) fn versions(
     list: &str,
 ) -> Result<(Vec<&'static SupportedProtocolVersion>, Vec<&'static str>), TlsError> {

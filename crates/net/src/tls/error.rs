@@ -9,7 +9,7 @@ pub enum TlsError {
     /// A directive that must be set is empty.
     #[error("No {0} configured!")]
     Missing(&'static str),
-    /// Client certificates are required, but there are no authorities to check them against.
+    /// Client certificates are required, but there are no CA certificates to check them against.
     #[error(
         "tls-auth-clients needs certificates of trusted authorities: set tls-ca-cert-file or \
          tls-ca-cert-dir, or tls-auth-clients no"

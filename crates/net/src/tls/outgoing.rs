@@ -1,6 +1,6 @@
 //! TLS for connections to other servers (`tls-replication`).
 //!
-//! The peer's certificate must come from the authorities that client certificates are checked against. It may be for
+//! The peer's certificate must be issued by one of the CAs against which client certificates are checked. It may be for
 //! any name, because nodes are known by their addresses, which change.
 
 use super::TlsError;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// Begins an encrypted connection to the server at `peer`.
 ///
 /// # Errors
-/// A certificate, key, or authority that is missing or cannot be used.
+/// A certificate, key or CA certificate that is missing or cannot be used.
 pub fn connection(config: &Config, peer: IpAddr) -> Result<ClientConnection, TlsError> {
     let settings = Arc::new(settings(config)?);
     Ok(ClientConnection::new(settings, ServerName::IpAddress(peer.into()))?)

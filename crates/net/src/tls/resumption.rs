@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn storing_and_taking_or_replacing_without_end_keeps_nothing() {
+    fn endless_storing_and_taking_or_replacing_keeps_memory_bounded() {
         let store = Resumption::new(4, Duration::from_secs(9));
         let now = Instant::now();
         store.put_at(key(9), vec![9], now);

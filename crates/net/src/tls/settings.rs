@@ -23,9 +23,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Maximum size of a certificate chain or key file.
+/// Maximum size of a certificate chain or key file, in bytes.
 const KEY_FILE_BYTES_MAX: u64 = 1024 * 1024;
-/// Maximum size of a file of CA certificates. The bundle of a whole system has about 250 KiB.
+/// Maximum size of a file of CA certificates, in bytes. The bundle of a whole system has about 250
+/// KiB.
 const AUTHORITIES_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Maximum number of files that are read from `tls-ca-cert-dir`.
 const AUTHORITY_FILES_MAX: usize = 4096;
@@ -155,7 +156,7 @@ fn client_verifier(
         return Err(TlsError::NoAuthorities);
     }
     // A file that cannot be used is an error even if clients are not checked, because replication
-    // and cluster links check against the same authorities.
+    // and cluster links check against the same CA certificates.
     let authorities = Arc::new(authorities(config)?);
     if tls.auth_clients == TlsClientAuth::No {
         return Ok(None);

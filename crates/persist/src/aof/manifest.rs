@@ -19,8 +19,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Size limit of a manifest. Servers write a few lines; readers read one byte more to detect a longer
-/// file.
+/// Maximum size of a manifest in bytes. Servers write a few lines; readers read one byte more than this to detect a
+/// longer file.
 pub const MANIFEST_BYTES_MAX: usize = 16 << 20;
 /// Maximum length of a line in bytes, including its newline.
 const LINE_BYTES_MAX: usize = 1024;
@@ -36,7 +36,7 @@ pub enum FileKind {
     Base,
     /// Replaced by a newer base and no longer read.
     History,
-    /// Commands since the base, or since the previous increment.
+    /// The commands that follow the base or the previous increment.
     Increment,
 }
 

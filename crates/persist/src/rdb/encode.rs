@@ -185,7 +185,7 @@ impl<S: Sink> Encoder<S> {
         self.string(element);
     }
 
-    /// Writes the value without its type, which is [`kind_of`]. O(value).
+    /// Writes the value without its type, which [`kind_of`] returns. O(value).
     pub fn value(&mut self, value: &Value) {
         match value {
             Value::String(StringValue::Bytes(bytes)) => self.string(bytes),
@@ -386,7 +386,7 @@ pub fn kind_of(value: &Value) -> u8 {
     }
 }
 
-/// Returns the lowest version that has the type of [`kind_of`].
+/// Returns the lowest version that has the type that [`kind_of`] returns.
 #[must_use]
 pub fn version_of(value: &Value) -> u32 {
     version_of_kind(kind_of(value))

@@ -9,7 +9,7 @@ use crate::error::LoadError;
 use brisk_structures::decimal::decimal_len;
 use brisk_structures::lzf;
 
-/// A buffer that is kept from value to value is freed if it is larger than this.
+/// Maximum size in bytes of a buffer that is kept from value to value. A larger buffer is freed.
 pub(super) const SCRATCH_BYTES_MAX: usize = 1 << 20;
 
 /// Decodes values from `input`. Errors report the position of the input.

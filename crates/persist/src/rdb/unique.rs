@@ -9,10 +9,12 @@ use brisk_structures::hash::HashKey;
 use std::hash::{BuildHasher, RandomState};
 
 type PackedOffset = [u8; 5];
-/// Longer sequences (more than 1 TiB) are not checked and count as duplicates.
+/// Maximum offset of a string. Longer sequences (more than 1 TiB) are not checked and count as
+/// duplicates.
 const OFFSET_MAX: u64 = (1 << 40) - 1;
 const SLOTS_MIN: usize = 16;
-/// A larger table is freed before the next sequence instead of being cleared.
+/// Maximum number of slots of a table that is cleared for the next sequence. A larger table is
+/// freed instead.
 const SLOTS_KEPT_MAX: usize = 1024;
 
 /// The table, kept from value to value to reuse its memory.

@@ -64,8 +64,8 @@ pub enum SetValue {
 pub enum HashValue {
     /// Alternating fields and values.
     Packed(ListPack),
-    /// Field, value and expiry time (Unix time in ms, 0 for none) in turn, in order of the expiry
-    /// time. Fields without one come last.
+    /// Alternating fields, values and expiry times (Unix time in ms, 0 for none), in ascending
+    /// order of expiry time. Fields without an expiry time come last.
     PackedExpiry(ListPack),
     /// Alternating fields and values.
     Fields(Strings),
@@ -113,7 +113,7 @@ pub struct StreamValue {
     pub(super) pending: Vec<PendingEntry>,
 }
 
-/// A group, with the ends of its ranges of the stream's consumers and pending entries.
+/// A group, with the ends of its ranges in the stream's lists of consumers and pending entries.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct GroupEnds {
     pub(super) last_id: StreamId,

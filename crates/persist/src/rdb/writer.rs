@@ -129,7 +129,8 @@ impl<W: Write> RdbWriter<W> {
         self.encoder.sink().bytes
     }
 
-    /// Checks for an error so far, so that the caller can abandon a snapshot early.
+    /// Checks whether an error has occurred so far, so that the caller can abandon a snapshot
+    /// early.
     ///
     /// # Errors
     /// Returns the first error of the writer, once.

@@ -1,5 +1,5 @@
 //! This crate reads what a real server writes, and the server reads what this crate writes. The
-//! server's own digests must be equal. (I5)
+//! server's own digests must be equal.
 
 use crate::digest;
 use brisk_persist::rdb::{RdbEntry, RdbEvent, RdbReader, RdbWriter, VERSION, Value, dump};

@@ -1,4 +1,4 @@
-//! Files written by old and new servers load as their manifests say, or are rejected. (I5)
+//! Files written by old and new servers load as their manifests say, or are rejected.
 
 use crate::{digest, fixture_files};
 use brisk_persist::LoadError;

@@ -1,5 +1,4 @@
 //! Payloads and files with changed bytes: no panic, no hang, and memory in proportion to the input.
-//! (I5)
 //!
 //! The environment variable `MUTATIONS` replaces the number [`MUTATIONS`].
 

@@ -1,4 +1,4 @@
-//! Files read by blocks of entries, as servers load them. (I5)
+//! Files read by blocks of entries, as servers load them.
 
 use crate::fixture_files;
 use brisk_persist::LoadError;

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_passed_over_with_all_that_it_contains() {
+    fn a_value_is_skipped_with_everything_it_contains() {
         let deep =
             [b"*1\r\n".repeat(100_000), b"|1\r\n+a\r\n+b\r\n:1\r\n+next\r\n".to_vec()].concat();
         let mut reader = ReplyReader::new(&deep);

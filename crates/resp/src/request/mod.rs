@@ -16,10 +16,12 @@
 //! Rules, as a Redis server applies them
 //!  1. Lengths are canonical integers: no plus, no leading zero, no spaces.
 //!     `*0` and `*-n` are empty requests.
-//!  2. The byte after a header's `\r` and the two after an argument are skipped, whatever they are.
+//!  2. The byte after a header's `\r` and the two bytes after an argument are skipped without a
+//!     check.
 //!  3. A header ends at the first `\r`, an inline line at the first `\n`. A NUL byte hides
 //!     everything after it, so a line with a NUL byte never ends and exceeds the limit of rule 4.
-//!  4. The end must be among the first `inline_bytes_max + 1` bytes. Redis applies this per network
+//!  4. The end of a header or line must be among its first `inline_bytes_max + 1` bytes. Redis
+//!     applies this per network
 //!     read, so it may accept a longer line that arrives in one read, depending on timing. Here the
 //!     result is always the same as if the bytes had arrived one by one.
 //!
@@ -83,8 +85,8 @@ pub struct Limits {
     pub multibulk_max: i64,
     /// Maximum length of an inline request or header in bytes; at least 16. Redis: 64 KiB.
     pub inline_bytes_max: usize,
-    /// False while the connection has not authenticated yet: at most 10 arguments of at most 16
-    /// KiB.
+    /// False while the connection has not authenticated yet. Requests may then have at most 10
+    /// arguments of at most 16 KiB each.
     pub authenticated: bool,
 }
 
@@ -281,7 +283,8 @@ impl RequestDecoder {
     }
 
     /// Returns how many bytes of an incomplete request are parsed: its arguments so far with their
-    /// headers, and the header of the next argument. 0 if it is short enough to be parsed again.
+    /// headers, and the header of the next argument. 0 if the request is short enough to be parsed
+    /// again.
     #[must_use]
     pub const fn understood(&self) -> usize {
         self.at
@@ -293,7 +296,7 @@ impl RequestDecoder {
         self.found.capacity() * size_of::<Span>()
     }
 
-    /// Drops an incomplete request, for use with another connection.
+    /// Discards an incomplete request, so that the decoder can be used for another connection.
     pub fn reset(&mut self) {
         *self = Self::new();
     }

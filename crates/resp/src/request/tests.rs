@@ -167,7 +167,7 @@ fn an_argument_as_long_as_the_link_to_a_primary_allows_does_not_overflow() {
 }
 
 #[test]
-fn other_bytes_than_before_start_over() {
+fn different_bytes_than_before_make_the_decoder_start_over() {
     let mut decoder = RequestDecoder::new();
     let mut spans = Spans::new();
     let long = [&b"*2\r\n$300\r\n"[..], &b"v".repeat(300), b"\r\n"].concat();

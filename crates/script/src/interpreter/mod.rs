@@ -27,13 +27,14 @@ use mlua::{BString, Function, Lua, LuaOptions, Result, StdLib, Table, Thread, Va
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-/// If more than this is in use after a script, compiled scripts should be discarded.
+/// If more bytes than this are in use after a script, compiled scripts should be discarded.
 const FULL_BYTES: usize = MEMORY_BYTES_MAX / 4;
 /// Number of steps of Rust code that works for a script between two calls of the host. Luau counts
 /// the steps of the script itself (calls, returns, loop iterations): `LUA51_STEPS` in
 /// `.cargo/config.toml`.
 const STEPS_PER_QUESTION: u32 = 64;
-/// The same limit for written bytes, because long strings take much work in few steps.
+/// Number of bytes that such code writes between two calls of the host, because long strings take
+/// much work in few steps.
 const BYTES_PER_QUESTION: usize = 256 * 1024;
 /// Maximum numbers of values and of bytes of a reply that are written without yielding.
 const VALUES_AT_ONCE: u32 = 10_000;
@@ -56,8 +57,8 @@ const PRELUDE: &str = include_str!("../prelude.luau");
 /// The version information that scripts can read.
 #[derive(Debug, Clone, Copy)]
 pub struct Version {
-    /// The version of Redis whose behavior this server has. `redis_number` is the same version as
-    /// `0x00MMmmpp`.
+    /// The version of Redis whose behavior this server provides. `redis_number` is the same version
+    /// as `0x00MMmmpp`.
     pub redis: &'static str,
     pub redis_number: u32,
     pub name: &'static str,
@@ -84,13 +85,13 @@ pub(crate) struct State {
     /// The protocol that the script chose for replies.
     pub(crate) protocol: Cell<Protocol>,
     pub(crate) random: Cell<Random>,
-    /// Kept for the next command.
+    /// The buffer for a command's arguments, kept for the next command.
     pub(crate) words: RefCell<Words>,
     pub(crate) reply: RefCell<Vec<u8>>,
 }
 
 impl State {
-    /// A larger buffer is freed.
+    /// Capacity in bytes above which the buffer for replies is freed.
     pub(crate) const REPLY_KEPT_MAX: usize = 64 * 1024;
 
     /// Called at every step of Rust code that works for the script.
@@ -144,7 +145,7 @@ impl State {
         }
     }
 
-    /// Calls the host, and does what it requests of the script.
+    /// Calls the host, and suspends or stops the script if the host requests it.
     fn ask(&self) -> Result<()> {
         match self.host.pace() {
             Pace::GoOn => Ok(()),
@@ -280,13 +281,13 @@ pub type Place = (Vec<u8>, i64);
 /// The result of a run of a script.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// Its reply is in the buffer.
+    /// The script's reply is in the buffer.
     Replied,
-    /// It returned an error reply, or failed.
+    /// The script returned an error reply, or failed.
     Failed(Failure),
-    /// The host stopped it. The position is that of the script, if known.
+    /// The host stopped the script, at this position if the position is known.
     Stopped(Option<Place>),
-    /// It is suspended; [`Interpreter::go_on`] resumes it.
+    /// The script is suspended; [`Interpreter::go_on`] resumes it.
     Suspended,
 }
 
@@ -485,7 +486,7 @@ impl Interpreter {
             Err(error) => Step::Done(Made::Yielded(Err(error))),
         };
         if matches!(step, Step::Done(Made::Yielded(Err(_)))) {
-            // It may have failed before the last argument was passed.
+            // The script may have failed before its last argument was passed.
             let _ = room::bound(&self.lua);
         }
         self.ended(step, protocol, out)

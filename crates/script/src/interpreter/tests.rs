@@ -380,7 +380,7 @@ fn a_script_that_allocates_endlessly_fails_and_its_memory_is_freed() {
 
 /// A small table whose reply would be endless.
 #[test]
-fn a_reply_is_bounded_however_small_what_it_shows() {
+fn a_reply_is_bounded_even_if_the_value_is_small() {
     let mut bench = bench();
     let too_long = "-ERR the reply is longer than 2097152 bytes";
     for source in [
@@ -448,7 +448,7 @@ fn long_replies_look_like_short_ones() {
 /// The depths are those to which Redis 7.0.15 allows values to be nested in each way. They were
 /// determined by experiment.
 #[test]
-fn values_are_nested_as_deep_as_the_stack_of_lua() {
+fn values_can_be_nested_as_deeply_as_the_stack_of_lua_allows() {
     let mut bench = bench();
     for (table, deepest) in [
         ("{t}", 7994),
@@ -653,7 +653,7 @@ fn functions_of_libraries_find_the_table_arg() {
 }
 
 #[test]
-fn loading_a_library_takes_steps_as_it_has_functions() {
+fn the_steps_to_load_a_library_are_proportional_to_its_functions() {
     let asked = |functions: usize| {
         let mut bench = bench();
         let code: Vec<String> = (0..functions)

@@ -44,8 +44,8 @@ const BIT: [(&str, &str, &str); 11] = [
 /// The registry key of the table with the results of [`FAST`]. Scripts cannot reach the registry.
 pub(super) const FAST_KEY: &str = "brisk.libraries.fast";
 
-/// The stack level whose position an error names: 0 is the Rust function, 1 the guard around it, 2
-/// its caller.
+/// The stack level whose position an error names: 0 is the Rust function, 1 the guard around that
+/// function, 2 the caller of the guard.
 const CALLER_LEVEL: usize = 2;
 
 /// The reason why a function failed.
@@ -55,7 +55,7 @@ pub(super) enum Failure {
     Raised(Vec<u8>),
     /// A text without a position.
     Unplaced(&'static str),
-    /// An error in the argument at that position, counted from 1.
+    /// An error in the argument at this position, counted from 1.
     Argument(usize, Vec<u8>),
     /// The interpreter's own error, mostly out of memory.
     Lua(mlua::Error),

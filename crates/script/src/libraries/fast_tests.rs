@@ -128,7 +128,7 @@ fn globals_that_a_script_replaces_do_not_change_the_fast_paths() {
 }
 
 #[test]
-fn a_depth_that_is_set_holds_for_the_fast_path() {
+fn a_configured_depth_applies_to_the_fast_path() {
     let (lua, sets) = both();
     let script = r#"
         local cjson = (...).fast.cjson

@@ -1,13 +1,13 @@
 //! The libraries of scripts in addition to Luau's own: `cjson`, `cmsgpack`, `struct`, `bit`.
 //!
 //! Results and error texts are those of the C libraries that Redis 7.0 links, including their
-//! quirks; `tests/tests/script_libraries.rs` compares both, expression by expression. The
-//! differences:
+//! quirks; `tests/tests/script_libraries.rs` compares the libraries with those of Redis, expression
+//! by expression. The differences:
 //!
 //! - Objects and maps are written in the order of Luau's `next`, which is not that of Lua 5.1.
 //! - `bad argument #1 to 'name'` contains the function's own name. In Lua 5.1 it is the name of the
-//!   variable or field through which it was called. If `pcall` itself is the caller, both write
-//!   `'?'`.
+//!   variable or field through which it was called. If `pcall` itself is the caller, the name is
+//!   `'?'` in both.
 //! - A result longer than [`RESULT_BYTES_MAX`] is an error, whereas Redis allocates until memory
 //!   runs out.
 //! - `bit.tohex` with the smallest integer as its width returns eight digits, whereas Redis 7.0
@@ -44,7 +44,7 @@ pub const RESULT_BYTES_MAX: usize = if cfg!(test) { 1 << 20 } else { 512 << 20 }
 /// stack, but nesting depths and numbers of results have the same limits.
 pub(crate) const STACK_SLOTS_MAX: usize = 8_000;
 
-/// The names of their globals.
+/// The names of the libraries' globals.
 pub(crate) const NAMES: &str = "bit cjson cmsgpack struct ";
 
 /// Sets the globals `cjson`, `cmsgpack`, `struct` and `bit`.

@@ -146,7 +146,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_input_is_too_odd(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn no_input_makes_a_library_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         fuzz_libraries(&bytes);
     }
 

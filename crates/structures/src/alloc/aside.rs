@@ -67,7 +67,7 @@ impl SetAside {
         self.0 = bytes;
     }
 
-    /// Returns the sum of both.
+    /// Adds the bytes of `other`, and returns the sum.
     #[must_use]
     pub fn and(mut self, mut other: SetAside) -> SetAside {
         self.0 += std::mem::take(&mut other.0);

@@ -17,7 +17,7 @@ pub fn make_huge_pages(mappings: &str) {
     for start in places_worth_it(mappings) {
         let start = without_provenance_mut(start);
         // SAFETY: this advice changes where pages are located, but nothing that can be read or
-        // written, whatever is mapped there now. Failure is harmless.
+        // written, regardless of what is mapped there now. Failure is harmless.
         unsafe { libc::madvise(start, HUGE, libc::MADV_COLLAPSE) };
     }
 }
@@ -83,7 +83,7 @@ mod tests {
 
     /// Released pages stay released.
     #[test]
-    fn huge_pages_are_worth_it_where_much_is_used() {
+    fn huge_pages_are_worth_it_where_much_memory_is_used() {
         const PAGE: usize = 4096;
         let (length, access) = (4 * HUGE, libc::PROT_READ | libc::PROT_WRITE);
         let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;

@@ -37,7 +37,8 @@ pub const THREADS_MAX: usize = 256;
 
 #[repr(align(128))]
 struct Counter {
-    /// Modulo 2^64, because a single counter may be negative.
+    /// The bytes that the thread has allocated minus those that it has freed, modulo 2^64, because
+    /// the difference may be negative.
     bytes: AtomicU64,
     allocations: AtomicU64,
     /// The value of `bytes` when the thread began its work in progress; see `aside.rs`.
@@ -231,7 +232,7 @@ mod tests {
 
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     #[test]
-    fn allocations_count_as_what_jemalloc_makes_of_them() {
+    fn allocations_are_counted_with_the_size_classes_of_jemalloc() {
         use super::taken;
         use std::alloc::{GlobalAlloc, Layout};
         use tikv_jemallocator::{Jemalloc, usable_size};

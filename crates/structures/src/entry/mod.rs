@@ -13,9 +13,9 @@
 //! +------------------------------------------------------------+
 //! ```
 //!
-//! `kind` belongs to the caller (type and encoding), and so do the clock's 24 bits. No capacity is
-//! stored: the size of the allocation is the size class of what the header describes. A value can
-//! therefore change in place if the class stays the same. Objects move with their entry.
+//! The caller defines the meaning of `kind` (type and encoding) and of the clock's 24 bits. No
+//! capacity is stored: the size of the allocation is the size class of what the header describes. A
+//! value can therefore change in place if the class stays the same. Objects move with their entry.
 //!
 //! Invariants (`check` verifies 1-4; SAFETY notes cite them by number)
 //!  1. `pointer` is the start of a live allocation of `size_class(geometry.total)` bytes, aligned
@@ -48,7 +48,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 pub const KEY_LEN_MAX: usize = 512 << 20;
 /// Maximum length of a value that is stored as inline bytes.
 pub const INLINE_LEN_MAX: usize = u16::MAX as usize;
-/// The access clock counts modulo 2^24.
+/// The bits of the access clock, which counts modulo 2^24.
 pub const CLOCK_MASK: u32 = 0x00ff_ffff;
 
 /// The value of an entry, borrowed.
@@ -237,7 +237,7 @@ impl<V> Entry<V> {
         unsafe { std::slice::from_raw_parts(self.pointer.as_ptr().add(at), len) }
     }
 
-    /// Returns the inline bytes for changes in place; `None` for integers and objects.
+    /// Returns the inline bytes, which can be changed in place; `None` for integers and objects.
     #[inline]
     pub fn bytes_mut(&mut self) -> Option<&mut [u8]> {
         let shape = self.shape();
@@ -250,7 +250,7 @@ impl<V> Entry<V> {
         Some(unsafe { std::slice::from_raw_parts_mut(self.pointer.as_ptr().add(at), len) })
     }
 
-    /// Returns the object for changes; `None` for bytes and integers.
+    /// Returns a mutable reference to the object; `None` for bytes and integers.
     #[inline]
     pub fn object_mut(&mut self) -> Option<&mut V> {
         // SAFETY: 3: a live V that this entry owns; &mut self makes the borrow exclusive.
@@ -265,7 +265,7 @@ impl<V> Entry<V> {
     /// Returns the address of the integer or the object.
     #[inline(always)]
     fn form(&self, shape: Shape) -> *mut u8 {
-        // SAFETY: 2: everything before the key is inside the allocation, whatever the form.
+        // SAFETY: 2: everything before the key is inside the allocation, regardless of the form.
         unsafe { self.pointer.as_ptr().add(shape.form_at()) }
     }
 
@@ -347,8 +347,8 @@ impl<V> Entry<V> {
         old.map(ManuallyDrop::into_inner)
     }
 
-    /// Returns when the key expires, in Unix milliseconds. If it never expires, this only tests one
-    /// bit.
+    /// Returns the time at which the key expires, in Unix milliseconds. If the key never expires,
+    /// this only tests one bit.
     #[inline(always)]
     #[must_use]
     pub fn deadline(&self) -> Option<u64> {

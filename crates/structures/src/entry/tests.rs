@@ -210,7 +210,7 @@ fn every_object_is_dropped_exactly_once() {
 }
 
 #[test]
-fn an_object_stays_what_it_is_when_a_rejected_value_panics() {
+fn an_object_stays_unchanged_when_a_rejected_value_panics() {
     let drops = Rc::new(Cell::new(0));
     let mut entry = Entry::new_object(b"k", 0, Counted(Rc::clone(&drops)));
     let too_long = INLINE_LEN_MAX + 1;

@@ -32,7 +32,7 @@ use sparse::{Opcodes, Run};
 /// Number of registers. The low 14 bits of an element's hash select one.
 pub const REGISTERS: usize = 1 << INDEX_BITS;
 const INDEX_BITS: u32 = 14;
-/// Number of the other bits of the hash. A register holds at most one more than this number.
+/// Number of the remaining bits of the hash. A register holds at most one more than this number.
 const TAIL_BITS: u32 = 64 - INDEX_BITS;
 const REGISTER_BITS: usize = 6;
 const HEADER_LEN: usize = 16;

@@ -115,7 +115,7 @@ fn incomplete_sparse_forms_are_rejected() {
 }
 
 #[test]
-fn other_strings_are_none() {
+fn strings_that_are_not_hyperloglogs_have_no_form() {
     assert_eq!(form(b""), None);
     assert_eq!(form(b"HYLL\x01"), None);
     let mut bytes = empty();

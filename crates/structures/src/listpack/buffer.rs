@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn an_enum_around_it_takes_no_extra_word() {
+    fn an_enum_around_a_buffer_takes_no_extra_word() {
         enum Around {
             _Buffer(Buffer),
             _Other(Box<u8>),
@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn adding_at_one_end_moves_the_others_seldom() {
+    fn adding_at_one_end_rarely_moves_the_other_bytes() {
         for at_front in [true, false] {
             let mut buffer = Buffer::of(b"head".to_vec());
             let mut moves = 0;
@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn removing_at_the_front_of_a_long_one_moves_the_others_seldom() {
+    fn removing_at_the_front_of_a_long_buffer_rarely_moves_the_other_bytes() {
         let (long, each) = if cfg!(miri) { (140_000, 9_000) } else { (1_000_000, 100) };
         let mut buffer = Buffer::of(vec![5; long]);
         let mut moves = 0;

@@ -27,8 +27,8 @@
 //!
 //! Costs: score of a member O(1) (a hash, a short walk in a segment, a scan of a leaf); insert,
 //! remove, rank and bounds O(log n) with at most one split or join per level. No step touches more
-//! than a few leaves, segments of at most 256 entries and table chunks of 16 leaves. Memory at
-//! 1,000 members of 10 bytes: 38 bytes each if they are added in order, 41 if not.
+//! than a few leaves, segments of at most 256 entries and table chunks of 16 leaves. Memory for
+//! 1,000 members of 10 bytes: 38 bytes per member if they are added in order, otherwise 41.
 //!
 //! Invariants (`check` verifies each)
 //!  1. Members ascend by (score, bytes) over all leaves; no member occurs twice; no score is NaN.
@@ -56,8 +56,8 @@ use std::ops::Range;
 use table::{LeafId, Leaves};
 use tree::{New, Node, Parts, Prefix, Target};
 
-/// Maximum length of a member in bytes: a leaf holds up to three that cannot be split, and counts
-/// in 32 bits.
+/// Maximum length of a member in bytes: a leaf holds up to three members that cannot be split, and
+/// counts their bytes in 32 bits.
 pub const MEMBER_BYTES_MAX: usize = 1 << 30;
 
 /// Makes room for `extra` elements, and for as many more as fit in the allocation's size class.

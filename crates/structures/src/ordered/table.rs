@@ -36,7 +36,7 @@ impl Default for Leaves {
 }
 
 impl Leaves {
-    /// Returns true if both share the same leaves.
+    /// Returns true if the two tables share the same leaves.
     pub(super) fn is_same(&self, other: &Leaves) -> bool {
         Shared::ptr_eq(&self.chunks, &other.chunks)
     }

@@ -125,7 +125,7 @@ impl QuickList {
         self.nodes.is_same(&other.nodes)
     }
 
-    /// Creates a list with the elements of `list` as one node, whatever its size.
+    /// Creates a list with the elements of `list` as one node, regardless of its size.
     #[must_use]
     pub fn from_listpack(list: ListPack, options: Options) -> QuickList {
         let mut own = QuickList::new(options);
@@ -181,7 +181,7 @@ impl QuickList {
         self.nodes.parts()
     }
 
-    /// Returns the only node, if it is a listpack.
+    /// Returns the node if there is exactly one and it is a listpack.
     #[must_use]
     pub fn single(&self) -> Option<&ListPack> {
         match (self.nodes.parts(), self.nodes.get(0).map(|node| &**node)) {

@@ -12,7 +12,7 @@ const COMPRESS_MIN: usize = 48;
 /// Minimum number of bytes that compression must save, as in Redis.
 const SAVED_MIN: usize = 8;
 
-/// Clones of large elements and of compressed nodes share their bytes.
+/// A node of a list. Clones of large elements and of compressed nodes share their bytes.
 #[derive(Debug, Clone)]
 pub(super) enum Node {
     Packed(ListPack),
@@ -147,7 +147,7 @@ impl Node {
         Some(Node::Compressed { block: block.into(), bytes, elements, plain })
     }
 
-    /// Returns the listpack for changes; `None` if the node is one large element.
+    /// Returns a mutable reference to the listpack; `None` if the node is one large element.
     pub(super) fn packed_mut(&mut self) -> Option<&mut ListPack> {
         self.decompress();
         match self {

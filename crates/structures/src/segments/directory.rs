@@ -61,7 +61,7 @@ impl<T: Clone> Directory<T> {
         self.slots[at].as_deref().expect("invariant 1: `locate` gave the slot")
     }
 
-    /// Returns the part for changes. It is copied first if it is shared.
+    /// Returns a mutable reference to the part. It is copied first if it is shared.
     #[inline(always)]
     pub(super) fn part_mut(&mut self, at: usize) -> &mut T {
         let part = self.slots[at].as_mut().expect("invariant 1: `locate` gave the slot");

@@ -8,10 +8,10 @@
 //!       └─► page ──► segment, segment, …
 //! ```
 //!
-//! All parts are behind an `Arc`. A clone increments one counter per page (about 150,000 elements).
-//! A change to a shared map copies only the page and the segment that it touches. A full segment is
-//! split in two, and two small halves are merged. No operation works on more than a page of slots
-//! and two segments of elements, whatever the size of the map.
+//! All parts are behind an `Arc`. A clone increments one counter per page; a page has about 150,000
+//! elements. A change to a shared map copies only the page and the segment that it touches. A full
+//! segment is split in two, and two small halves are merged. No operation works on more than a page
+//! of slots and two segments of elements, regardless of the size of the map.
 //!
 //! The hash space is ordered by the prefix of a part, then by the tag within a segment. A scan's
 //! cursor is a position in this order, so it stays valid across splits and merges between two
@@ -349,7 +349,7 @@ impl Segments {
     /// Runs one step of a scan: visits the elements of the next position from `cursor` on, or none
     /// if the segment ends first. Returns the cursor of the next step; 0 both starts and ends a
     /// scan. Elements that exist from the first to the last step are visited at least once,
-    /// whatever changes between steps. If nothing changes, they are visited exactly once. O(1)
+    /// regardless of changes between steps. If nothing changes, they are visited exactly once. O(1)
     /// expected. Any number is a valid cursor.
     pub fn scan<'a>(&'a self, cursor: u64, mut visit: impl FnMut(Element<'a>)) -> u64 {
         let position = cursor << (64 - CURSOR_BITS);
@@ -410,7 +410,7 @@ impl Segments {
         soonest > now
     }
 
-    /// Returns the memory usage in bytes, without this struct itself. O(segments).
+    /// Returns the memory usage in bytes, excluding the struct itself. O(segments).
     #[must_use]
     pub fn allocated_bytes(&self) -> usize {
         let page = |page: &Page| {

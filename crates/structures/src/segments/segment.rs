@@ -43,7 +43,8 @@ const HOLES_MIN: usize = 64;
 pub struct Element<'a> {
     pub key: &'a [u8],
     pub value: Option<&'a [u8]>,
-    /// In a unit that the caller defines; this crate reads no clock.
+    /// The time at which the element expires, in a unit that the caller defines. This crate reads
+    /// no clock.
     pub deadline: Option<u64>,
 }
 

@@ -150,7 +150,7 @@ fn random_operations_agree_with_a_model() {
             scan = scan.step(&map, &model);
             assert_eq!(map.len(), model.len());
             let probe = key(&mut random, keys);
-            // Only a hint, wherever the key belongs and whether or not it exists.
+            // Prefetching is only a hint: the key may belong to any segment, and need not exist.
             map.prefetch(&[&probe[..]; 40][..step % 40]);
             assert_eq!(map.get(&probe).map(stored), model.get(&probe).cloned());
             let earliest = model.values().filter_map(|stored| stored.1).min();

@@ -29,7 +29,8 @@ use crate::shared::Shared;
 /// Maximum number of children of a branch. Copying a branch copies less than 2 KiB. The value is
 /// small in tests, to get deep trees.
 const FANOUT: usize = if cfg!(test) { 4 } else { 64 };
-/// Branches with fewer children are joined with a neighbour if both fit into half a branch.
+/// Branches with fewer children are joined with a neighbour if the two together fit into half a
+/// branch.
 const SMALL: usize = FANOUT / 4;
 
 /// The parts of a sequence.

@@ -163,7 +163,7 @@ impl<'a, V, M> SlotGuard<'a, V, M> {
         TableRef::new(&self.slot.table)
     }
 
-    /// Returns the table for changes.
+    /// Returns the operations that change the table.
     #[inline(always)]
     pub fn table_mut(&mut self) -> TableMut<'_, V> {
         TableMut::new(&self.slot.table)
@@ -177,7 +177,7 @@ impl<'a, V, M> SlotGuard<'a, V, M> {
         unsafe { &*self.slot.meta.get() }
     }
 
-    /// Returns the payload for changes.
+    /// Returns a mutable reference to the payload.
     #[inline(always)]
     pub fn meta_mut(&mut self) -> &mut M {
         // SAFETY: 2: as in `meta`, borrowed exclusively.

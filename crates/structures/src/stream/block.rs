@@ -38,8 +38,8 @@ pub(super) struct Block {
     deleted: usize,
     /// The ID of the last entry, deleted or not.
     last_id: StreamId,
-    /// No live entry comes before this one; `None` if unknown. Without this position, every XADD
-    /// that trims the stream would walk over all deleted entries of the block.
+    /// A position before which there is no live entry; `None` if unknown. Without this position,
+    /// every XADD that trims the stream would walk over all deleted entries of the block.
     front: Option<Pos>,
     pack: ListPack,
 }

@@ -116,7 +116,7 @@ impl<V: Clone> IdMap<V> {
         run.0.last().map(|(id, _)| *id)
     }
 
-    /// Returns the memory usage of the map without this struct. O(1).
+    /// Returns the memory usage of the map in bytes, excluding the struct itself. O(1).
     pub fn allocated_bytes(&self) -> usize {
         self.runs.allocated_bytes() + self.len() * size_of::<(StreamId, V)>()
     }

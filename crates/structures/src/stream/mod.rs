@@ -331,7 +331,8 @@ impl Stream {
         radix_nodes(&keys, 0)
     }
 
-    /// Returns the memory usage of the value without this struct. O(blocks + groups and consumers).
+    /// Returns the memory usage of the value in bytes, excluding the struct itself. O(blocks +
+    /// groups and consumers).
     pub fn allocated_bytes(&self) -> usize {
         let groups = self.groups.iter().map(|(name, group)| name.len() + group.allocated_bytes());
         self.entries.0.allocated_bytes()

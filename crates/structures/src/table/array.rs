@@ -8,9 +8,9 @@
 //! +---------+-------------+-------------------------------------+
 //! ```
 //!
-//! One word, so that a prefetching thread always reads an address together with its own count.
-//! Bucket `i` of `count` holds the positions p with `p * count >> 24 == i`. Any count works, and
-//! buckets are ordered by position.
+//! One word, so that a prefetching thread always reads an address together with the count that
+//! belongs to it. Bucket `i` of `count` holds the positions p with `p * count >> 24 == i`. Any
+//! count works, and buckets are ordered by position.
 
 use super::bucket::{ADDRESS_MASK, Bucket, Position};
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};

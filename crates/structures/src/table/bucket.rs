@@ -115,7 +115,7 @@ impl Place<'_> {
 impl Bucket {
     pub(super) const LAYOUT: Layout = Layout::new::<Self>();
 
-    /// A new overflow bucket, empty: all bits zero is an empty bucket.
+    /// Allocates an empty overflow bucket. A bucket whose bits are all zero is empty.
     fn overflow<'a>() -> &'a Self {
         // SAFETY: the layout is not empty; zeroes are valid for every field.
         unsafe {

@@ -319,7 +319,7 @@ impl<'a, V> TableMut<'a, V> {
         self.as_ref().find(hash, key)
     }
 
-    /// Returns the entry of `key` for changes. O(1).
+    /// Returns the entry of `key`, mutable. O(1).
     #[inline]
     #[must_use]
     pub fn find_mut(&mut self, hash: u64, key: &[u8]) -> Option<EntryMut<'_, V>> {

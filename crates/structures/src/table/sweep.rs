@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_walk_in_steps_takes_out_all_wanted_and_only_those() {
+    fn a_walk_in_steps_removes_all_wanted_entries_and_no_others() {
         let keys = if cfg!(miri) { 60 } else { 5000 };
         let mut table = filled(keys);
         let even = |entry: &Entry<()>| entry.key()[0].is_multiple_of(2);

@@ -93,8 +93,9 @@ fn next_random(state: &mut u64) -> u64 {
 impl<'a, V> TableRef<'a, V> {
     /// Visits the entries of the bucket that holds position `cursor`, from that position on, and
     /// returns the next cursor. 0 starts a scan, and is returned at its end. Every entry that
-    /// exists during a whole scan is visited exactly once, whatever is inserted, removed or resized
-    /// between the calls. A cursor of [`super::SCAN_END`] or above ends the scan immediately.
+    /// exists during a whole scan is visited exactly once, regardless of inserts, removals and
+    /// resizes between the calls. A cursor of [`super::SCAN_END`] or above ends the scan
+    /// immediately.
     pub fn scan(self, cursor: u32, mut visit: impl FnMut(EntryRef<'a, V>)) -> u32 {
         if cursor >= Position::END {
             return 0;
@@ -228,7 +229,7 @@ impl<'a, V> TableRef<'a, V> {
 }
 
 impl<V> TableMut<'_, V> {
-    /// Visits every entry for changes. O(len).
+    /// Visits every entry mutably. O(len).
     pub fn for_each_mut(&mut self, mut visit: impl FnMut(EntryMut<'_, V>)) {
         for bucket in self.root.buckets() {
             // SAFETY: 5: an entry of this table, which we hold exclusively; each is visited once.

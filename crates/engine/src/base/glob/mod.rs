@@ -87,7 +87,7 @@ fn element(pattern: &[u8], at: usize, byte: u8, case: Case) -> Option<usize> {
     }
 }
 
-/// The same for the class whose `[` precedes `at`.
+/// Like `element`, for the class whose `[` precedes `at`.
 fn class(pattern: &[u8], mut at: usize, byte: u8, case: Case) -> Option<usize> {
     let negated = pattern.get(at) == Some(&b'^');
     at += usize::from(negated);

@@ -200,7 +200,7 @@ fn one_element(pattern: &[u8], byte: u8) -> Option<usize> {
 }
 
 #[test]
-fn random_patterns_match_as_by_trying_all() {
+fn random_patterns_match_as_in_an_exhaustive_search() {
     const PATTERN_BYTES: &[u8] = b"ab-*?[]^\\";
     const TEXT_BYTES: &[u8] = b"ab-^";
     let mut random = Random::seeded(1);
@@ -219,7 +219,7 @@ fn random_patterns_match_as_by_trying_all() {
     assert!(found > 1000, "only {found} of the pairs match");
 }
 
-/// Measured with Redis 7.0.15: 1000 stars match, 1001 do not, whatever follows them.
+/// Measured with Redis 7.0.15: 1000 stars match, 1001 do not, regardless of what follows them.
 #[test]
 fn very_many_stars_match_nothing() {
     let stars = |count: usize| b"*?".repeat(count);

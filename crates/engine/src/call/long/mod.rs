@@ -72,7 +72,8 @@ impl Prepared {
         Prepared::looked_up(result, Vec::new(), (0, 0))
     }
 
-    /// For a command that looked up keys in `slots`, with the numbers of keys found and not found.
+    /// Creates the result of a command that looked up keys in `slots`. `found` contains the numbers of keys found and
+    /// not found.
     pub(crate) fn looked_up<R: Send + 'static>(
         result: R,
         slots: Vec<SlotId>,
@@ -167,8 +168,8 @@ impl ComputedCommand {
 }
 
 impl PreparedResult {
-    /// Has both parts freed by another thread, because they may hold the last reference to
-    /// something huge.
+    /// Has the views and the result freed by another thread, because they may hold the last reference to something
+    /// huge.
     pub(crate) fn discard(self, env: &Env) {
         discard_views(env, self.views);
         env.garbage.borrow_mut().push(Garbage::Other(self.product.result));
@@ -181,16 +182,15 @@ pub(crate) fn discard_views(env: &Env, views: Vec<View>) {
 }
 
 impl Ctx<'_, '_> {
-    /// Reports whether a command with this number of steps is computed on another thread. This is
-    /// never so in transactions and scripts, where a command must end immediately.
+    /// Reports whether a command with this number of steps is computed on another thread. Returns false in transactions
+    /// and scripts, where a command must end immediately.
     #[inline]
     pub fn is_long(&self, steps: usize) -> bool {
         steps >= LONG_STEPS_MIN && self.can_wait()
     }
 
-    /// Number of members of the smallest of `sets` sets that are checked before counting the common
-    /// members is left to another thread. Even among many members, `limit` common ones are often
-    /// found quickly.
+    /// Returns how many members of the smallest of `sets` sets are checked before another thread takes over counting
+    /// the common members. Even among many members, `limit` common ones are often found quickly.
     pub(crate) fn counted_at_once(&self, steps: usize, limit: usize, sets: usize) -> usize {
         match self.is_long(steps) {
             false => usize::MAX,

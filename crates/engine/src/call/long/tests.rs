@@ -71,7 +71,7 @@ fn with_payload(db: &mut Db, line: &str) -> String {
     format!("{before}{} {after}", db.run(&format!("DUMP {key}")))
 }
 
-/// This also holds for large values.
+/// This is also true of large values.
 #[test]
 fn a_result_that_is_found_early_is_returned_at_once() {
     let mut db = large();
@@ -190,7 +190,7 @@ fn results_stored_by_long_commands_are_those_of_short_ones() {
 }
 
 #[test]
-fn keys_of_many_are_listed_elsewhere() {
+fn keys_of_a_large_database_are_listed_on_another_thread() {
     let mut db = Db::new();
     for i in 0..MANY {
         db.run(&format!("SET key:{i} v"));
@@ -203,7 +203,7 @@ fn keys_of_many_are_listed_elsewhere() {
 }
 
 #[test]
-fn in_transactions_and_scripts_nothing_is_left_to_be_done() {
+fn in_transactions_and_scripts_no_work_is_left_to_another_thread() {
     let mut db = large();
     assert_eq!(db.run("SINTERCARD 2 a b"), format!("(integer) {}", MANY - 50));
     assert!(db.env().take_long().is_none());
@@ -220,7 +220,7 @@ fn a_reply_shows_the_data_at_the_time_of_the_command() {
 }
 
 #[test]
-fn a_stored_result_is_of_one_moment_although_the_sources_change() {
+fn a_stored_result_shows_a_single_point_in_time_although_the_sources_change() {
     let mut db = large();
     let Err(long) = db.begin("SUNIONSTORE d a b") else { panic!("it is long") };
     db.check("SADD a new", "(integer) 1");
@@ -237,7 +237,7 @@ fn a_stored_result_is_of_one_moment_although_the_sources_change() {
 }
 
 #[test]
-fn sources_that_are_taken_away_are_noticed() {
+fn sources_that_are_deleted_or_replaced_are_noticed() {
     for (change, want) in [
         ("DEL a", MANY),
         ("FLUSHDB", 0),
@@ -307,7 +307,7 @@ fn near_members_are_found_at_once_in_large_sets() {
 }
 
 #[test]
-fn a_search_around_a_member_is_of_one_moment() {
+fn a_search_around_a_member_shows_a_single_point_in_time() {
     let mut db = large();
     let line = "GEOSEARCH g FROMMEMBER p7 BYRADIUS 250 km";
     let want = db.run(line);

@@ -59,8 +59,8 @@ impl Range {
     }
 
     fn count_ones(&self, string: &StrRef<'_>) -> i64 {
-        // If both numbers lie before the start of the string, the range is empty if they are in the
-        // wrong order. Otherwise it is the first unit.
+        // If both numbers are before the start of the string, the range is empty if they are in the
+        // wrong order, and otherwise the first unit.
         let crossed = self.start < 0 && self.end < 0 && self.start > self.end;
         let Some((first, last)) = self.clamp(string.len()).filter(|_| !crossed) else { return 0 };
         let mut ones = 0;

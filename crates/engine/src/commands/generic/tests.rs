@@ -574,7 +574,7 @@ fn expired_keys_are_hidden_but_kept_while_the_dataset_is_frozen() {
 
 /// A real replica shows and keeps the same keys if its primary does not remove expired keys.
 #[test]
-fn for_commands_of_the_primary_nothing_expires_while_times_count_from_the_present() {
+fn nothing_expires_for_commands_of_the_primary_but_times_count_from_now() {
     let mut db = Db::new();
     db.check("SET due 1 PX 100", "OK").check("HSET h f 1", "(integer) 1");
     db.check("HPEXPIRE h 100 FIELDS 1 f", "1) (integer) 1");

@@ -56,12 +56,12 @@ struct Options<'a> {
 /// The parameters of the search, and the form of its result.
 #[derive(Debug, Clone, Copy)]
 struct Search {
-    /// `None` if the center is a member of a key that does not exist.
+    /// The center; `None` if it is a member of a key that does not exist.
     centre: Option<Point>,
     shape: Option<Shape>,
     unit: Unit,
     order: Order,
-    /// 0 for all.
+    /// Maximum number of members in the result; 0 for all.
     count: usize,
     any: bool,
     with_distance: bool,
@@ -104,7 +104,7 @@ struct StoredResult {
     set: SortedSet,
 }
 
-/// Parses a radius or a side; the error names it if it is not a number.
+/// Parses a radius or a side. If it is not a number, the error calls it `what`.
 fn length(word: &[u8], what: &str) -> Result<f64> {
     parse_f64(word).ok_or_else(|| CommandError::text(format!("ERR need numeric {what}")))
 }

@@ -12,7 +12,7 @@ fn sicily() -> Db {
 }
 
 #[test]
-fn places_are_members_with_numbers() {
+fn points_are_members_with_geohash_numbers() {
     let mut db = sicily();
     db.check("ZSCORE s Palermo", "\"3479099956230698\"");
     db.check("GEODIST s Palermo Catania", "\"166274.1516\"");
@@ -84,7 +84,7 @@ fn a_stored_search_is_a_sorted_set_and_an_empty_result_deletes_the_key() {
 }
 
 #[test]
-fn places_are_propagated_as_numbers() {
+fn points_are_propagated_as_geohash_numbers() {
     let mut db = Db::new();
     db.effects("GEOADD s NX 13.361389 38.115556 Palermo", &["ZADD s NX 3479099956230698 Palermo"]);
     db.effects("GEOADD s NX 1 1 Palermo", &[]);

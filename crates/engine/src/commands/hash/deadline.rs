@@ -67,7 +67,7 @@ impl<'a> FieldList<'a> {
         Ok(FieldList { args: args.clone() })
     }
 
-    /// The remaining arguments, whatever precedes them.
+    /// The remaining arguments, regardless of what precedes them.
     pub(super) fn rest(args: &Args<'a>) -> FieldList<'a> {
         FieldList { args: args.clone() }
     }

@@ -187,7 +187,7 @@ fn encodings(size: i64, steps: &[(&str, &str)]) {
 }
 
 #[test]
-fn a_list_is_a_listpack_as_long_as_it_fits_one_node() {
+fn a_list_is_a_listpack_as_long_as_it_fits_in_one_node() {
     encodings(
         4,
         &[

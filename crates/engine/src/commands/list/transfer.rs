@@ -15,7 +15,8 @@ use smallvec::SmallVec;
 /// An element that is being moved. Short ones need no allocation.
 type Element = SmallVec<[u8; 64]>;
 
-/// The event of the push precedes that of the pop, as in Redis, and both count as one change.
+/// Moves an element. The event of the push precedes that of the pop, as in Redis, and both count as
+/// one change.
 pub(super) fn transfer(
     ctx: &mut Ctx<'_, '_>,
     source: &Key<'_>,

@@ -27,10 +27,10 @@ fn flushall(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Both modes only unlink the tables, and another thread frees them. Without ASYNC the reply waits
-/// until the memory is freed, without delaying other clients. Small tables are freed immediately.
-/// Transactions and scripts do not wait: otherwise their remaining commands, and all clients that
-/// need their slots, would have to wait too.
+/// With SYNC and with ASYNC, this only unlinks the tables, and another thread frees them. Without
+/// ASYNC the reply waits until the memory is freed, without delaying other clients. Small tables
+/// are freed immediately. Transactions and scripts do not wait: otherwise their remaining commands,
+/// and all clients that need their slots, would have to wait too.
 fn flush(
     ctx: &mut Ctx<'_, '_>,
     args: &mut Args<'_>,

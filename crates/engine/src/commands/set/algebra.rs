@@ -33,7 +33,7 @@ fn keys_of<'k>(args: &mut Args<'k>, count: usize) -> Result<SetKeys<'k>> {
     (0..count).map(|_| args.key()).collect()
 }
 
-/// All keys are checked: if one has a wrong type, that is an error, whatever the other keys are.
+/// All keys are checked: if one has a wrong type, that is an error, regardless of the other keys.
 fn open<'k>(keys: &'k Keys<'_>, names: &[Key<'_>]) -> Result<Sets<'k>> {
     names.iter().map(|key| keys.open::<Set>(key)).collect()
 }

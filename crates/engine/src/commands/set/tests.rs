@@ -169,7 +169,7 @@ fn popping_is_propagated_as_what_was_removed() {
 }
 
 #[test]
-fn when_few_members_remain_they_are_a_new_set() {
+fn few_remaining_members_are_moved_to_a_new_set() {
     let mut db = small();
     db.run("SADD s a b c d e f g h i j k l");
     db.run("SPOP s 10");

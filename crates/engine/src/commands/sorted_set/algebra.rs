@@ -65,7 +65,7 @@ struct Source<'k> {
     weight: f64,
 }
 
-/// Members of plain sets count as if they had the score 1.
+/// The members of a source. Members of plain sets count as if they had the score 1.
 #[derive(Clone, Copy)]
 enum Members<'k> {
     None,
@@ -133,7 +133,7 @@ struct Options<'k> {
     limits: EncodingLimits,
     aggregate: Aggregate,
     show: Show,
-    /// The maximum count.
+    /// Maximum number of members to count.
     limit: usize,
 }
 

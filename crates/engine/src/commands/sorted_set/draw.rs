@@ -53,7 +53,7 @@ fn zrandmember(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(repeated(&mut ctx.reply, set, wanted, show, random))
 }
 
-/// Draws `wanted` distinct members. The set has more than that.
+/// Draws `wanted` distinct members. The set has more members than that.
 fn distinct(
     reply: &mut Reply<'_>,
     set: &SortedSet,

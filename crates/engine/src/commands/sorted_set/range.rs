@@ -104,7 +104,7 @@ struct Options<'a> {
     bounds: Bounds<'a>,
     backward: bool,
     offset: i64,
-    /// Negative for all.
+    /// Maximum number of members; negative for all.
     limit: i64,
     show: Show,
 }

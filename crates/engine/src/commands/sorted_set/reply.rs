@@ -6,7 +6,8 @@ use brisk_resp::Protocol;
 use brisk_structures::listpack::Item;
 use std::ops::Range;
 
-/// Longer ranges are written as the client reads them, from a view of the set.
+/// Maximum number of members that are written immediately. Longer ranges are written as the client
+/// reads them, from a view of the set.
 pub(super) const AT_ONCE_MAX: usize = 2_000;
 /// Number of members that are written between two checks of the budget.
 const PIECE_LEN: usize = 128;

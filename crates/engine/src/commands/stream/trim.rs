@@ -25,8 +25,8 @@ impl Trimming {
         let limit = match self.limit {
             _ if !self.approximate => 0,
             Some(limit) => limit,
-            // A hundred blocks, but at most a million entries; 10,000 entries if blocks have no
-            // limit.
+            // The default limit: a hundred blocks, but at most a million entries; 10,000 entries if
+            // blocks have no limit.
             None => match limits.stream_node_max_entries {
                 0 => 10_000,
                 entries => (100 * entries as u64).min(1_000_000),

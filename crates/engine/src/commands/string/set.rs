@@ -106,7 +106,8 @@ fn set_with_options<'a>(
     Ok(if get { Outcome::Replied } else { ctx.reply.ok() })
 }
 
-/// Whatever the client wrote, the effect is unconditional and has an absolute expiry time.
+/// Propagates the effect, which is unconditional and has an absolute expiry time, regardless of the
+/// client's options.
 fn propagate_with_deadline(ctx: &mut Ctx<'_, '_>, key: &Key<'_>, value: &[u8], deadline: UnixMs) {
     ctx.keys.propagate(|| {
         let at = deadline.0.to_string();

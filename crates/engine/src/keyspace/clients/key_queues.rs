@@ -19,8 +19,7 @@ const SHARDS: usize = 64;
 type Queues<Q> = HashMap<Box<[u8]>, Q>;
 type Shard<Q> = HashMap<(DbIndex, SlotId), Queues<Q>>;
 
-/// All queues of one kind of interest. Only non-empty queues are stored, and only slots with
-/// queues.
+/// All queues of one kind of interest. Only non-empty queues, and slots that have any, are stored.
 #[derive(Debug)]
 pub(in crate::keyspace) struct KeyQueues<Q> {
     shards: Box<[Mutex<Shard<Q>>]>,

@@ -82,7 +82,7 @@ impl Watch {
     }
 }
 
-/// All queues.
+/// The queues of all watched keys.
 pub(in crate::keyspace) type Watching = KeyQueues<List<Watch>>;
 
 /// The watched keys of a slot, with the ids of the watches in the keys' queues.

@@ -224,7 +224,7 @@ impl Keyspace {
         self.cuts.stamp.is_emitting.store(!active.is_empty(), Ordering::SeqCst);
         drop(active);
         cut.queue.close();
-        // Frees their memory now, even if other references to the cut exist.
+        // Frees the memory of the tables now, even if other references to the cut exist.
         cut.detached.lock().even_poisoned().clear();
         cut.detached_bytes.store(0, Ordering::Relaxed);
         cut.progresses.clear();
@@ -334,7 +334,7 @@ impl Cut {
     /// walker waits. `wrote` is called after every few keys. O(all data).
     ///
     /// # Errors
-    /// That of the writer, or the reason why the cut was given up. The caller then ends the cut.
+    /// Returns the writer's error, or the reason why the cut was given up. The caller then ends the cut.
     pub fn write<W: Write>(
         &self,
         out: &mut RdbWriter<W>,

@@ -13,14 +13,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-/// Larger values are shared with the writer, not encoded while their slot is held.
+/// Maximum size in bytes of a value that is encoded while its slot is held. Larger values are
+/// shared with the writer.
 const ENCODED_BYTES_MAX: usize = 16 << 10;
 /// Encoded entries are handed to the writer when they reach this size.
 const PIECE_BYTES: usize = 64 << 10;
-/// Number of bytes that a shared value counts as in the queue, whatever its size. Its parts belong
-/// to the dataset until a command changes them.
+/// Number of bytes that a shared value counts as in the queue, regardless of its size. Its parts
+/// belong to the dataset until a command changes them.
 const SHARED_BYTES: u64 = 64 << 10;
-/// The sizes of values with more elements are estimated, so that their slot is held only briefly.
+/// Maximum number of elements of a value whose size is computed exactly. The sizes of values with
+/// more elements are estimated, so that their slot is held only briefly.
 const ELEMENTS_COUNTED_MAX: usize = 10_000;
 /// Estimated bytes of an element of such a value.
 const ELEMENT_BYTES: usize = 64;

@@ -94,7 +94,7 @@ impl SlotProgresses {
         &self.shards[place.1.index() % SHARDS]
     }
 
-    /// Takes the progress of a slot that has some.
+    /// Takes the progress of a slot; `None` if the slot has none.
     pub(super) fn take(&self, place: DbSlot) -> Option<Box<SlotProgress>> {
         let progress = self.shard(place).lock().even_poisoned().remove(&place)?;
         self.hashes.fetch_sub(progress.settled.len() as u64, Ordering::Relaxed);

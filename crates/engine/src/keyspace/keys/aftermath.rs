@@ -79,8 +79,8 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Propagates nothing, whatever changed here, except the arguments of [`Keys::propagate`]
-    /// calls.
+    /// Propagates nothing except the arguments of [`Keys::propagate`] calls, regardless of what
+    /// changed here.
     pub fn propagate_nothing(&mut self) {
         if self.env.hooks.get().contains(Hooks::PROPAGATE) {
             self.env.aftermath.borrow_mut().replaced = true;

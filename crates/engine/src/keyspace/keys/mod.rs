@@ -58,8 +58,8 @@ pub struct Keys<'a> {
     db: DbIndex,
     held: HeldSlots<'a>,
     dirty: u64,
-    /// True if expired keys were removed first. The removal is propagated whatever the command
-    /// does.
+    /// True if expired keys were removed first. The removal is propagated regardless of what the
+    /// command does.
     pub(super) expired_any: bool,
     /// True if expired keys are hidden; see `hidden.rs`.
     pub(super) hides: bool,
@@ -228,7 +228,7 @@ impl<'a> Keys<'a> {
         guard
     }
 
-    /// Like [`Self::guard`], for changes.
+    /// Like [`Self::guard`], but mutable.
     #[inline]
     fn guard_mut(&mut self, slot: SlotId) -> Option<&mut SlotGuard<'a>> {
         let guard = self.held.at_mut((self.db, slot));
@@ -419,8 +419,8 @@ impl<'a> Keys<'a> {
         self.find(key).is_some()
     }
 
-    /// Stores `bytes` as SET does, whatever the key held before. A new TTL publishes the event
-    /// `expire` after `event`, but both are one change.
+    /// Stores `bytes` as SET does, regardless of what the key held before. A new TTL publishes the
+    /// event `expire` after `event`, but both are one change.
     #[inline]
     pub fn set_string(
         &mut self,
@@ -620,7 +620,7 @@ impl<'a> Keys<'a> {
     }
 
     /// Moves a key, with its TTL, to database `to`. Both slots must be locked. The key must exist
-    /// here and not there.
+    /// in the selected database and not in `to`.
     pub fn move_to(&mut self, key: &Key<'_>, to: DbIndex) {
         if !self.holds(key) || !self.in_db(to, |keys| keys.holds(key)) {
             return;
@@ -682,8 +682,8 @@ impl<'a> Keys<'a> {
         before.is_some()
     }
 
-    /// On a replica, the primary decides which keys have expired, except for keys whose TTL the
-    /// replica's clients have set.
+    /// On a replica, records whether the replica's own clients have set the key's TTL. For all
+    /// other keys, the primary decides which have expired.
     #[inline]
     fn note_replica_expire(&self, key: &Key<'_>) {
         if self.env.keeps_expired.get() {

@@ -167,8 +167,8 @@ impl<'a> Keys<'a> {
         (0, removed)
     }
 
-    /// Removes all keys of a database and returns their number. Call it only during quiescence.
-    /// O(slots with keys): another thread frees the memory.
+    /// Removes all keys of a database and returns their number. Call it only during quiescence. O(slots with keys),
+    /// because another thread frees the memory.
     pub fn flush(&mut self, db: DbIndex) -> u64 {
         self.assert_holds_nothing();
         let Some(database) = self.keyspace.database_if_used(db) else { return 0 };

@@ -21,7 +21,7 @@ const CLOCK_MAX: u32 = (1 << 24) - 1;
 const LFU_NEW: u32 = 5;
 /// Candidates kept between calls.
 const POOL_MAX: usize = 16;
-/// Larger key buffers are not kept.
+/// Maximum capacity of a key buffer that is kept.
 const SPARE_KEY_BYTES_MAX: usize = 256;
 /// Number of random slots to try before walking all slots, starting at a random one.
 const RANDOM_SLOTS_MAX: usize = 64;

@@ -38,7 +38,7 @@ impl Keys<'_> {
         keys.iter().map(|key| self.view(key)).collect()
     }
 
-    /// The current value of a key, whatever its type. Large values are shared, not copied.
+    /// The current value of a key, which may be of any type. Large values are shared, not copied.
     pub(crate) fn view(&self, key: &Key<'_>) -> View {
         let entry = self.find(key)?;
         Some(match entry.value() {

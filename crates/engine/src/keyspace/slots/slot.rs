@@ -6,7 +6,7 @@ use crate::types::{Entry, StoredMut, Value};
 use brisk_structures::slot::{Slot as RawSlot, SlotGuard as RawGuard};
 use brisk_structures::table::TableRef;
 
-/// The state of a slot next to its table.
+/// The state that a slot stores in addition to its table.
 #[derive(Debug)]
 pub struct SlotMeta {
     /// Lower bound of the expiry times of the slot's keys and of the fields of its hashes. Removing
@@ -112,7 +112,7 @@ impl Slot {
 ///
 /// Every change to the table passes `Change::preserve` first, so that a snapshot in progress gets
 /// the value as it was when the snapshot began. No other path leads to a `&mut` of an entry, or
-/// into or out of the table. The two exceptions have names that say so (`SlotGuard::stash`).
+/// into or out of the table. The two exceptions are `SlotGuard::stash` and `SlotGuard::unstash`.
 pub struct SlotGuard<'a>(RawGuard<'a, Value, SlotMeta>);
 
 impl<'a> SlotGuard<'a> {

@@ -71,7 +71,7 @@ fn allkeys_policies_can_empty_all_databases() {
 }
 
 #[test]
-fn lru_removes_what_was_not_used_for_longest() {
+fn lru_removes_the_least_recently_used_keys() {
     let world = world_with(EvictionPolicy::AllKeysLru);
     for n in 0..2000 {
         world.set(&name(n), None);
@@ -86,7 +86,7 @@ fn lru_removes_what_was_not_used_for_longest() {
 }
 
 #[test]
-fn lfu_removes_what_is_used_least() {
+fn lfu_removes_the_least_frequently_used_keys() {
     let world = world_with(EvictionPolicy::AllKeysLfu);
     for n in 0..1000 {
         world.set(&name(n), None);

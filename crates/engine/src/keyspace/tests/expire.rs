@@ -1,9 +1,9 @@
-//! The expiry cycle finds everything that has expired, whatever happens during its walk.
+//! The expiry cycle finds everything that has expired, regardless of what happens during its walk.
 
 use super::*;
 use crate::keyspace::expire::{SweepOutcome, Sweeper};
 
-/// Longer than the rest of a slot between two walks.
+/// A time in ms that is longer than the rest of a slot between two walks.
 const REST_MS: u64 = 1000;
 
 fn sweep_all(world: &World, sweepers: &mut [Sweeper]) {
@@ -64,7 +64,7 @@ fn a_cycle_looks_at_the_time_after_each_step_of_a_walk() {
     assert_eq!(world.count(), 0);
 }
 
-/// Whatever the low 32 bits of the time are, an old or missing rest does not delay expiry.
+/// An old or missing rest does not delay expiry, regardless of the low 32 bits of the time.
 #[test]
 fn keys_expire_at_any_time_of_the_calendar() {
     for now in [0x1_0000, 0x8000_1000, 0xFFFF_0000, 0x1A1_FE00_0000, 0x1A1_7000_0000u64] {

@@ -64,7 +64,7 @@ fn a_scan_ends_even_if_the_database_is_flushed_or_swapped() {
 }
 
 #[test]
-fn walks_pass_by_slots_that_lost_their_keys() {
+fn walks_skip_slots_that_lost_their_keys() {
     let world = World::new();
     (0..3000).for_each(|n| world.set(&name(n), None));
     (10..3000).for_each(|n| assert!(world.delete(&name(n))));
@@ -135,7 +135,7 @@ fn keys_are_drawn_evenly_from_crowded_and_lonely_slots() {
 }
 
 #[test]
-fn keys_are_drawn_evenly_when_a_slot_holds_half_of_many() {
+fn keys_are_drawn_evenly_when_a_slot_holds_half_of_many_keys() {
     let world = World::new();
     let spread = 20_000;
     (0..spread).for_each(|n| world.set(&format!("key:{n}"), None));

@@ -229,7 +229,7 @@ fn many_watches_end_at_once_and_leave_their_queues_in_slices() {
         assert_eq!(db.keyspace().ended_watches(), left);
         db.keyspace().remove_ended_watches(&mut leftovers, 100);
     }
-    // Whatever happens to the keys, the session is not notified.
+    // The session is not notified, regardless of what happens to the keys.
     for line in ["SET key:0 x", "MSET key:1 x key:999 x", "FLUSHALL", "SET key:2 x", "SWAPDB 0 1"] {
         db.run(line);
         assert!(!watches.watcher().is_broken(), "{line}");
@@ -281,7 +281,7 @@ fn a_key_is_watched_again_while_an_ended_watch_is_left() {
 }
 
 #[test]
-fn several_sessions_leave_watches_over_and_all_are_taken_out() {
+fn leftover_watches_of_several_sessions_are_all_removed() {
     let mut db = Db::new();
     let mut leftovers = EndedWatches::default();
     let mut sessions: Vec<Watches> = (0..3).map(|_| watches()).collect();

@@ -192,9 +192,9 @@ impl Hash {
         }
     }
 
-    /// Visits about `count` fields starting at `cursor`, and returns the next cursor. 0 is the start and the end.
-    /// Fields that exist throughout an iteration are visited at least once, even if the hash changes during it, and
-    /// exactly once if the hash does not change. Compact encodings are visited as a whole.
+    /// Visits about `count` fields starting at `cursor`, and returns the next cursor. The cursor 0 starts an iteration,
+    /// and is returned at its end. Fields that exist throughout an iteration are visited at least once, even if the
+    /// hash changes during it, and exactly once if the hash does not change. Compact encodings are visited as a whole.
     pub fn scan(
         &self,
         mut cursor: u64,
@@ -340,7 +340,7 @@ impl Hash {
         }
     }
 
-    /// Bytes of memory, without this struct. O(segments).
+    /// Memory usage in bytes, excluding the struct itself. O(segments).
     pub fn allocated_bytes(&self) -> usize {
         match &self.0 {
             Fields::Pack(list) => list.allocated_bytes(),

@@ -190,8 +190,8 @@ impl List {
         Some(())
     }
 
-    /// Moves the element at `from` to the end `to`. `visit` is called with it first and returns its
-    /// text.
+    /// Moves the element at `from` to the end `to`. Before the move, `visit` is called with the
+    /// element and returns its text.
     pub fn rotate<T: AsRef<[u8]>>(
         &mut self,
         from: End,
@@ -409,7 +409,7 @@ impl List {
         }
     }
 
-    /// Memory of the list without this struct, in bytes. O(nodes).
+    /// Memory usage of the list in bytes, excluding the struct itself. O(nodes).
     pub(super) fn allocated_bytes(&self) -> usize {
         match self {
             List::ListPack(list) => list.allocated_bytes(),

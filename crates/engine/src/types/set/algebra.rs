@@ -7,9 +7,9 @@
 //! - Difference: the members of the first set that no other set contains; or, if that is less work, a copy of the first
 //!   set from which the members of all others are removed.
 //!
-//! Listpacks with many lookups get an index, unless both have their members in the same order
-//! (`probe.rs`). The encoding of a stored result is the same as in Redis 7.2, although the algorithm may
-//! be shorter. For example, the order in which a union is built does not matter.
+//! Listpacks with many lookups get an index, unless the two listpacks have their members in the same order
+//! (`probe.rs`). The encoding of a stored result is the same as in Redis 7.2, although the algorithm may be shorter.
+//! For example, the order in which a union is built does not matter.
 
 use super::probe::Probe;
 use super::{Member, Members, Set};

@@ -9,9 +9,9 @@ use brisk_structures::listpack::ListPack;
 use brisk_structures::segments::Segments;
 use smallvec::SmallVec;
 
-/// If less than one member remains per this number of removed members, the remaining members are
-/// moved to a new set, as in Redis. This is visible to clients: the new set may have a compact
-/// encoding.
+/// If the number of remaining members is at most 1/`MOVE_RATIO` of the number of removed ones, the
+/// remaining members are moved to a new set, as in Redis. This is visible to clients: the new set
+/// may have a compact encoding.
 const MOVE_RATIO: usize = 5;
 
 /// Selects `wanted` of `left` elements that are offered one by one. Every selection is equally

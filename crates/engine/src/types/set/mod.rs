@@ -346,7 +346,7 @@ impl Set {
 
     /// One step of an iteration: visits about `count` members starting at `cursor`, and returns the next cursor, which
     /// is 0 at the end. Compact sets are visited as a whole. Members that exist throughout an iteration are visited at
-    /// least once, whatever is added and removed during it.
+    /// least once, regardless of what is added or removed during it.
     pub fn scan<'a>(&'a self, cursor: u64, count: u64, mut visit: impl FnMut(Member<'a>)) -> u64 {
         let Members::Table(table) = &self.0 else {
             self.each(visit);
@@ -385,7 +385,7 @@ impl Set {
         }
     }
 
-    /// Bytes of memory without this struct.
+    /// Memory usage in bytes, excluding the struct itself.
     pub(super) fn allocated_bytes(&self) -> usize {
         match &self.0 {
             Members::None => 0,

@@ -93,7 +93,7 @@ fn random_operations_do_what_a_tree_does() {
 }
 
 #[test]
-fn samples_are_distinct_and_every_member_is_as_likely() {
+fn samples_are_distinct_and_all_members_are_equally_likely() {
     let mut random = Random::seeded(9);
     for round in 0..4 {
         let (set, model) = built(&mut random, round, 40);
@@ -148,7 +148,7 @@ fn a_scan_shows_all_members_that_stay() {
 }
 
 #[test]
-fn algebra_is_that_of_trees() {
+fn set_algebra_agrees_with_that_of_trees() {
     let mut random = Random::seeded(8);
     for round in 0..400 {
         // The members are of one kind or of several. Sometimes the same set is used twice.

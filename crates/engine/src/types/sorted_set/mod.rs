@@ -20,7 +20,7 @@ use std::ops::{ControlFlow, Range};
 /// Estimated bytes of a member and its score in a listpack, without the member's text.
 const PACKED_SCORE_BYTES: usize = 6;
 
-/// Maximum number of members of a value that is freed immediately, not by another thread.
+/// Maximum number of members of a value that is freed immediately instead of by another thread.
 const LIGHT_LEN_MAX: usize = 256;
 
 /// Members with scores, in the order of (score, member).
@@ -95,7 +95,7 @@ impl SortedSet {
         SortedSet::ListPack(list)
     }
 
-    /// Builds a sorted set as a tree, whatever the number of members.
+    /// Builds a sorted set as a tree, regardless of the number of members.
     #[must_use]
     pub fn tree_of(members: &[(Item<'_>, f64)], limits: &EncodingLimits) -> Ordered {
         let mut tree = Ordered::new(limits.hash_key);
@@ -149,7 +149,7 @@ impl SortedSet {
         }
     }
 
-    /// O(1), but O(n) in a listpack.
+    /// The score of a member. O(1), but O(n) in a listpack.
     #[must_use]
     pub fn score(&self, member: &[u8]) -> Option<f64> {
         match self {

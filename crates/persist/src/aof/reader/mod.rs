@@ -5,8 +5,8 @@
 //! - [`AofError::Torn`]: the last command, line or batch is incomplete, or the bytes of the last
 //!   batch do not match its checksum. A crash leaves files in this state.
 //! - [`AofError::OpenMulti`]: the file ends with commands of a transaction without its EXEC.
-//! - [`AofError::Damaged`]: everything else. This includes a faulty batch that was once complete: a
-//!   later batch proves this, or another server has continued the file.
+//! - [`AofError::Damaged`]: everything else. This includes a faulty batch that must once have been
+//!   complete, because a later batch follows it or another server has continued the file.
 //!
 //! The bytes of a batch are compared with their checksum before any of its commands is returned.
 //! For this, a batch of up to [`BATCH_BUFFERED_MAX`] bytes is read into the buffer. A larger batch,
@@ -28,7 +28,8 @@ use std::io::{ErrorKind, Read, Result as IoResult, Seek, SeekFrom};
 /// Size of the buffer in bytes, and the number of bytes that are requested from the source at a
 /// time.
 const BUFFER_BYTES: usize = 256 << 10;
-/// A larger buffer is freed after the item that needed it. Usual batches have half this size.
+/// Capacity in bytes above which the buffer is freed after the item that needed it. Usual batches
+/// have half this size.
 const BUFFER_KEPT_MAX: usize = 2 << 20;
 /// Batches up to this size are held in memory as a whole.
 const BATCH_BUFFERED_MAX: u64 = 64 << 20;
@@ -133,7 +134,8 @@ impl<R: Read + Seek> AofReader<R> {
     /// batch, O(rest of the file) for an incomplete one.
     ///
     /// # Errors
-    /// Returns the reason if the file ends otherwise. The reader must not be used after that.
+    /// Returns the reason if the file is incomplete, damaged or unreadable. The reader must not be
+    /// used after that.
     pub fn next_event(&mut self) -> Result<Option<AofEvent<'_>>, AofError> {
         if self.batch_end.is_some_and(|end| self.position() >= end) {
             if self.multi.is_some() {
@@ -173,7 +175,8 @@ impl<R: Read + Seek> AofReader<R> {
                     let fault = self.fault_in_command(kind);
                     return Err(AofError::Torn { at: self.whole_until(), fault });
                 }
-                // This also applies after a batch: another server has begun a command there.
+                // This is damage even after a batch, because another server has begun a command
+                // there.
                 Err(kind) => {
                     let (at, fault) = (self.whole_until(), self.fault_in_command(kind));
                     return Err(AofError::Damaged { at, fault, next_valid: None });

@@ -211,7 +211,7 @@ fn a_changed_batch_before_a_complete_one_is_damage() {
 }
 
 #[test]
-fn a_bad_batch_before_one_that_is_bad_as_well_is_torn() {
+fn a_bad_batch_before_another_bad_batch_is_torn() {
     let mut file = [batch(1, &["SET k v"]), batch(2, &["DEL k"])].concat();
     let (bad, also) = (25, file.len() - 3);
     file[bad] ^= 1;
@@ -402,7 +402,7 @@ fn a_complete_batch_after_a_bad_one_is_damage_only_if_the_bad_one_was_synced() {
 }
 
 #[test]
-fn the_rest_of_a_batch_without_its_line_is_not_another_server() {
+fn the_rest_of_a_batch_without_its_line_is_not_taken_for_commands_of_another_server() {
     let (mut file, starts) = continuing_file(&[(0, "SET a 1"), (0, "SET b 2"), (0, "SET c 3")]);
     let second = starts[1];
     file.truncate(starts[2]);

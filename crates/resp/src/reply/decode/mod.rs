@@ -24,7 +24,7 @@ use super::value::{Double, Value};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplyLimits {
     /// Maximum nesting of aggregates, including attributes. Values are displayed and dropped
-    /// recursively, so keep it in the hundreds.
+    /// recursively, so keep this limit in the hundreds.
     pub depth_max: usize,
     /// Maximum length of a line (simple strings, errors, numbers, headers) in bytes.
     pub line_bytes_max: usize,
@@ -57,13 +57,13 @@ pub enum ReplyError {
     /// A bulk string is not followed by a line end.
     #[error("bulk string without line end")]
     UnterminatedBulk,
-    /// Deeper than [`ReplyLimits`] allow.
+    /// Aggregates are nested more deeply than [`ReplyLimits`] allow.
     #[error("reply nested too deeply")]
     TooDeep,
-    /// Longer than [`ReplyLimits`] allow.
+    /// A line is longer than [`ReplyLimits`] allow.
     #[error("reply line too long")]
     TooLongLine,
-    /// Longer than [`ReplyLimits`] allow.
+    /// A bulk string or an aggregate is longer than [`ReplyLimits`] allow.
     #[error("bulk string or aggregate too long")]
     TooLong,
 }

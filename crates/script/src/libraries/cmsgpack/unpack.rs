@@ -12,7 +12,7 @@ const SLOTS_AT_START: usize = 1;
 const TABLE_SLOTS: usize = 2;
 
 /// Unpacks `limit` values starting at `offset`. Returns the next offset (-1 at the end), followed
-/// by the values. If both are 0, returns all values without an offset.
+/// by the values. If `limit` and `offset` are both 0, returns all values without an offset.
 pub(super) fn unpack(lua: &Lua, bytes: &[u8], limit: i64, offset: i64) -> Outcome {
     let len = bytes.len();
     let (Ok(limit), Ok(offset)) = (usize::try_from(limit), usize::try_from(offset)) else {

@@ -115,7 +115,7 @@ fn made_elsewhere(
     payload: &[u8],
 ) -> Option<Result<Option<Entry>>> {
     // This is checked first, so that the payload is not copied again. The result depends on no
-    // keys, so it is valid whatever has happened to them.
+    // keys, so it is valid regardless of what has happened to them.
     if let (_, Some(made)) = ctx.made_of(&[]) {
         return Some(made);
     }

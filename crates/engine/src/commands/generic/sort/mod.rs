@@ -47,7 +47,7 @@ struct SortOrder {
     /// True to keep the order that the elements have, because BY has no `*`.
     as_is: bool,
     offset: i64,
-    /// Negative for all.
+    /// Number of elements; negative for all.
     count: i64,
     stored: bool,
     /// True if the result must not depend on the order of a hash table.

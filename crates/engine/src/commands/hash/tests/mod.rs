@@ -34,8 +34,8 @@ fn a_rejected_change_creates_no_key() {
     db.check("EXISTS h", "(integer) 0");
 }
 
-/// A full iteration over a table visits all fields that exist throughout, whatever changes during
-/// it.
+/// A full iteration over a table visits all fields that exist throughout, regardless of changes
+/// during it.
 #[test]
 fn a_scan_shows_the_fields_that_stay_while_the_hash_grows_and_shrinks() {
     let mut db = Db::new();

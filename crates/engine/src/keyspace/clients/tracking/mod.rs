@@ -414,7 +414,7 @@ mod tests {
 
     /// A FLUSHALL in a slow script runs concurrently with another worker's timer.
     #[test]
-    fn a_trim_during_a_flush_counts_no_key_out_twice() {
+    fn a_trim_during_a_flush_subtracts_no_key_twice() {
         const KEYS: usize = 500;
         let keyspace = keyspace();
         let (own, tracking) = (env(&keyspace), &keyspace.tracking);

@@ -9,7 +9,7 @@ use brisk_structures::prefetch::prefetch_value;
 use smallvec::SmallVec;
 use std::collections::HashSet;
 
-/// A key with more readers than this stores them in a set.
+/// Maximum number of readers that a key stores in a list. More readers are stored in a set.
 const LISTED_MAX: usize = 32;
 /// Size of the smallest index.
 const INDEX_MIN: usize = 8;
@@ -160,7 +160,7 @@ const fn place_in(mark: IndexTag) -> usize {
     (mark as u32 - 1) as usize
 }
 
-/// One shard.
+/// The tracked keys of one shard.
 #[derive(Debug, Default)]
 pub(super) struct TrackingTable {
     entries: Vec<Tracked>,

@@ -324,7 +324,7 @@ impl Lookups {
     }
 
     /// Reports whether all keys have the values that were read. At most `left` keys are read again;
-    /// if more would be needed, they count as changed. Their slots are held.
+    /// if more would be needed, they count as changed. The slots of the keys are held.
     fn is_unchanged(
         &self,
         keys: &Keys<'_>,

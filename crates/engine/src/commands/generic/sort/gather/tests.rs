@@ -117,7 +117,7 @@ fn results_gathered_by_another_thread_are_those_of_a_short_sort() {
 const FIRST: &str = "SORT l BY w:* LIMIT 0 1";
 
 #[test]
-fn the_reply_is_of_one_moment_although_keys_change() {
+fn the_reply_shows_a_single_point_in_time_although_keys_change() {
     // Each of these changes makes a different element the first one. Before the change, the first
     // element is 1 with weight -1.
     for (change, first) in [
@@ -221,7 +221,7 @@ fn expired_keys_and_fields_do_not_exist() {
 }
 
 #[test]
-fn keys_that_change_all_the_time_are_read_at_once_in_the_end() {
+fn keys_that_keep_changing_are_finally_read_in_one_step() {
     let mut db = weighted();
     let mut done = db.begin("SORT l BY w:* LIMIT 0 1 STORE d");
     for weight in 1.. {
