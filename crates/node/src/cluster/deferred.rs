@@ -1,4 +1,4 @@
-//! Changes to the topology that a transaction or a script requests. Its commands need immediate replies, so a thread
+//! Changes to the topology that transactions and scripts request. Their commands need immediate replies, so a thread
 //! commits the changes afterwards.
 
 use super::writer::{ChangeBasis, CommitError, TopologyWriter};

@@ -1,4 +1,4 @@
-//! Messages from one worker, or from any other thread, to a worker.
+//! Messages to a worker from other workers or from any other thread.
 
 use crate::clients::{ClientRecord, flag};
 use crate::core::Core;
@@ -32,7 +32,7 @@ pub enum Message {
     Computed(Box<crate::core::long::Outcome>),
     /// Frozen slots were released.
     Thawed,
-    /// CLIENT UNBLOCK has ended the wait of this client's command.
+    /// End the wait of this client's command, for example because of CLIENT UNBLOCK.
     Unblock { token: Token, id: u64, how: Unblocked },
     /// A snapshot for the worker's replicas has been started or written.
     Synchronise,

@@ -40,10 +40,10 @@ use std::time::{Duration, Instant};
 
 const IDLE: u8 = 0;
 const RUNNING: u8 = 1;
-/// *Mid-unit* in invariant 4.
+/// The state *mid-unit*, see invariant 4.
 const MID_UNIT: u8 = 2;
 
-/// The meeting point of all workers.
+/// The state of quiescence, which all workers share.
 pub struct Quiesce {
     requested: AtomicBool,
     workers: Box<[WorkerState]>,
@@ -577,7 +577,7 @@ mod loom_tests {
     }
 
     #[test]
-    fn access_beyond_the_own_slots_excludes_holders_and_quiescence() {
+    fn access_beyond_own_slots_excludes_holders_and_quiescence() {
         check(|| {
             let all = Arc::new((Quiesce::new(2), Slot::new(), Slot::new()));
             let other = Arc::clone(&all);
@@ -611,7 +611,7 @@ mod loom_tests {
     }
 
     #[test]
-    fn two_that_become_slow_at_once_do_not_wait_for_each_other() {
+    fn two_scripts_that_become_slow_together_do_not_wait_for_each_other() {
         check(|| {
             let all = Arc::new((Quiesce::new(2), Slot::new(), AtomicUsize::new(0)));
             let run = |worker: usize, all: &(Quiesce, Slot, AtomicUsize)| {
@@ -633,7 +633,7 @@ mod loom_tests {
     }
 
     #[test]
-    fn one_that_becomes_slow_ends_the_wait_of_one_that_goes_beyond_its_slots() {
+    fn a_script_that_becomes_slow_ends_the_wait_of_one_that_needs_other_slots() {
         check(|| {
             let all = Arc::new((Quiesce::new(2), Slot::new()));
             let other = Arc::clone(&all);

@@ -85,7 +85,8 @@ pub struct Loading {
     keys_delayed: AtomicU64,
     /// Keys without elements that were left out.
     empty_keys: AtomicU64,
-    /// Tallies of loading threads, which later threads reuse, because the number of loaded files is not bounded.
+    /// Tallies of loading threads that have ended. Later threads reuse these tallies, because the number of loaded
+    /// files is not bounded.
     tallies: Mutex<Vec<Arc<Tally>>>,
 }
 

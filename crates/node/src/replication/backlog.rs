@@ -26,8 +26,8 @@ use std::sync::Arc;
 const TAIL_BYTES_MAX: usize = 16 * 1024;
 /// The largest size of a block. A block is held whole even if only a part of it is needed.
 pub(super) const BLOCK_BYTES_MAX: usize = 64 * 1024;
-/// The most blocks that are dropped in one call, in addition to the number that was added. After `repl-backlog-size` is
-/// lowered, many blocks may have to be dropped.
+/// Maximum number of blocks that are dropped in one call, in addition to the number that was added. After
+/// `repl-backlog-size` is lowered, many blocks may have to be dropped.
 const DROPPED_BLOCKS_MAX: usize = 256;
 
 /// A part of the stream.

@@ -1,7 +1,7 @@
 //! The times at which parts of the stream were appended, from which the lag of a replica in seconds is computed.
 //!
 //! A mark is a position and the time at which the byte at this position was appended. A byte between two marks was
-//! appended at the time of the first mark, or later by less than the distance of the marks. The distance is
+//! appended at the time of the first mark, or later, but by less than the time between the two marks. The distance is
 //! [`APART_MS`]; if the oldest mark is old, the distance is larger.
 
 use std::collections::VecDeque;

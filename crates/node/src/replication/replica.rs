@@ -22,7 +22,7 @@ pub struct ReplicaSession {
     pub snapshot: SnapshotSending,
     /// Bytes of the stream in its output, after the bytes of the snapshot. The backlog holds them.
     stream_unsent: u64,
-    /// Bytes that are held for the replica in addition to the stream. The sum over all replicas includes this number.
+    /// Bytes that are held for the replica in addition to the stream, as last added to the total in `Replicas::held`.
     pub(super) held: u64,
 }
 
@@ -130,7 +130,7 @@ impl ReplicaSession {
         self.acknowledges = acknowledges;
     }
 
-    /// The session is no longer a replica. Returns its progress.
+    /// Notes that the session is no longer a replica. Returns its progress.
     pub(super) fn end(&mut self) -> Option<Arc<ReplicaProgress>> {
         self.progress.take()
     }
@@ -183,7 +183,7 @@ impl ReplicaSession {
         }
     }
 
-    /// True if the replica counts as lost after it has sent nothing for a long time.
+    /// True if the replica is considered lost after it has sent nothing for a long time.
     pub fn must_acknowledge(&self) -> bool {
         self.progress.as_ref().is_some_and(|progress| {
             let is_online = progress.stage() == ReplicaStage::Online;
@@ -289,7 +289,7 @@ impl ReplicaProgress {
         self.stage.store(stage as u8, Ordering::Relaxed);
     }
 
-    /// Its snapshot, from the beginning until the snapshot was sent.
+    /// The snapshot that the replica is being sent, if any.
     pub fn transfer(&self) -> Option<Arc<SnapshotTransfer>> {
         self.transfer.lock().even_poisoned().as_ref().map(|(transfer, _)| Arc::clone(transfer))
     }

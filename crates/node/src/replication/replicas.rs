@@ -222,7 +222,7 @@ impl Replicas {
         self.update_acknowledged(list);
     }
 
-    /// O(replicas²).
+    /// Updates `acknowledged` after a change of the list. O(replicas²).
     fn update_acknowledged(&self, list: &[ReplicaHandle]) {
         // A replica may have reconnected while its previous connection still seems to be open. Both connections are
         // only one copy of the data, so only the latest connection counts.
@@ -309,7 +309,7 @@ fn find<'l>(list: &'l mut [ReplicaHandle], client: &ClientRecord) -> Option<&'l 
     list.iter_mut().find(|replica| replica.client.id == client.id)
 }
 
-/// True if any replica has not caught up since its full synchronization began, or since it resumed in the file.
+/// True if any replica has not caught up since its full synchronization began, or since it resumed in the spill file.
 pub(super) fn has_catching_up(list: &[ReplicaHandle]) -> bool {
     list.iter().any(|replica| replica.progress.catches_up())
 }

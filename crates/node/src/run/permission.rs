@@ -28,7 +28,7 @@ impl ClientRecord {
 ///
 /// `words` are the arguments of the command. O(keys x patterns of the session's user); O(1) if the user has all
 /// permissions. The note shows the client's last command. Therefore a caller such as EXEC, which runs commands on
-/// behalf of a client's command, first stores the client's command as the last.
+/// behalf of a client's command, first stores the client's command as its last command.
 ///
 /// # Errors
 /// The permission that is missing. [`Denied::text`] and [`Denied::text_in_exec`] are Redis's messages for it.

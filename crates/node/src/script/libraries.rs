@@ -44,7 +44,7 @@ pub struct Set {
     functions: HashMap<Vec<u8>, (Arc<Library>, Arc<Function>)>,
 }
 
-/// How RESTORE handles libraries that already exist.
+/// How FUNCTION RESTORE handles libraries that already exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
     Append,

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 /// How long a slow script runs before its worker serves other clients again.
 const SLICE_NS: u64 = 2_000_000;
-/// The value of the slice's end before the script is slow. There are no slices until then.
+/// The value of the slice's end while the script is not slow and therefore has no slices.
 const NO_SLICE: u64 = u64::MAX;
 
 /// The keys that a slow script may touch.
@@ -150,7 +150,7 @@ pub(super) struct ScriptRunner {
     pub(super) acted: Cell<bool>,
     /// True if the code shows that the script uses only keys that it declares.
     pub(super) confined: Cell<bool>,
-    /// True if the script may use keys of several slots in cluster mode, one slot per command.
+    /// True if the script may use keys in several slots in cluster mode, one slot per command.
     pub(super) crosses_slots: Cell<bool>,
     /// True if the script can be suspended.
     pub(super) parkable: Cell<bool>,
@@ -260,8 +260,8 @@ impl ScriptRunner {
         Pace::Suspend
     }
 
-    /// From now on, the command gate blocks access to the data that the script touches, and other workers continue with
-    /// everything else. Returns false if no unit is running.
+    /// Makes the script a slow script: from now on, the command gate blocks access to the data that the script touches,
+    /// and other workers continue with everything else. Returns false if no unit is running.
     pub(super) fn become_slow(&self, core: &mut Core) -> bool {
         let Some(unit) = core.unit.current() else { return false };
         // The script may have many arguments, which must not be copied while the workers are quiesced.

@@ -136,7 +136,7 @@ impl TrackingSessions {
         }
     }
 
-    /// The session of a client, if it tracks.
+    /// The session of a client, if the client uses tracking.
     pub fn find(&self, client: u64) -> Option<Token> {
         self.clients.get(&client).copied()
     }

@@ -41,7 +41,7 @@ pub(super) struct ExecutionState {
     stall: Stall,
     /// How often the request was postponed because another worker held a slot.
     slot_refusals: u32,
-    /// True if the request is a script that still waits for its slots and monitors have already been shown it.
+    /// True if the request is a script that still waits for its slots but has already been shown to monitors.
     script_shown: bool,
 }
 

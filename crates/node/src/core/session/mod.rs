@@ -7,7 +7,7 @@
 //! | `execution` | whether the session is stalled, and retries of its current request |
 //! | `transaction` | commands queued since MULTI, and watched keys |
 //! | `blocked` | its blocked command, which waits for keys, replicas or the disk |
-//! | `connection` | input that is not executed yet, its decoder, TLS |
+//! | `connection` | input that has not been executed yet, its decoder, TLS |
 //! | `output` | output that has not reached the connection |
 //! | `push` | subscriptions and tracking |
 //! | `replication` | its state as a replica, and the durability that its replies wait for |
@@ -123,7 +123,7 @@ impl Session {
         (self.connection.input().len() + self.transaction.words_bytes()) as u64
     }
 
-    /// Bytes of memory of requests that are not executed yet, including commands queued since MULTI. O(1).
+    /// Bytes of memory of requests that have not been executed yet, including commands queued since MULTI. O(1).
     #[inline]
     pub fn input_memory(&self) -> usize {
         self.connection.input_memory() + self.transaction.queue_memory()

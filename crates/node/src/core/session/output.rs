@@ -22,7 +22,7 @@ pub struct SessionOutput {
     pushed: usize,
     /// Excludes the memory of `held` and `durability_queue` from the memory that triggers eviction.
     set_aside: SetAside,
-    /// Since when unsent output has been above the soft limit of its class, in Unix ms.
+    /// The time in Unix ms since which unsent output has been above the soft limit of the client's class.
     over_soft_limit_since: Option<u64>,
     /// When the timers first noticed that the client had disconnected while replies were waiting for replicas, in Unix
     /// ms.
@@ -133,7 +133,7 @@ impl SessionOutput {
         self.over_soft_limit_since = None;
     }
 
-    /// Since when unsent output has been above the soft limit, in Unix ms. `ClientLimits` updates it.
+    /// The time in Unix ms since which unsent output has been above the soft limit. `ClientLimits` updates it.
     pub(crate) fn over_soft_limit_since(&mut self) -> &mut Option<u64> {
         &mut self.over_soft_limit_since
     }

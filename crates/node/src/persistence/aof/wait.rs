@@ -33,8 +33,8 @@ pub fn has_ended(core: &Core, session: &Session) -> bool {
         .is_some_and(|requested| requested.ack_epoch != ack_epoch)
 }
 
-/// The position up to which enough replicas for this session have acknowledged the stream. The maximum if the session
-/// does not wait for replicas.
+/// The position up to which as many replicas as the session requires have acknowledged the stream. The largest position
+/// if the session does not wait for replicas.
 pub fn acknowledged(core: &Core, session: &Session) -> Ticket {
     let replicas = &core.shared.replication.replicas;
     let by = session

@@ -117,8 +117,8 @@ impl TransactionSearch {
     }
 }
 
-/// Encodes the requests of `part` in the form of the append-only file. Bytes that are not a request and requests for
-/// which `is_left_out` returns true are left out. O(bytes).
+/// Encodes the requests of `part` in the form of the append-only file. Leaves out bytes that are not part of a request,
+/// and requests for which `is_left_out` returns true. O(bytes).
 pub(super) fn encoded(
     mut part: &[u8],
     limits: &Limits,
