@@ -54,7 +54,7 @@ fn configured_default(config: &Config) -> Option<&[Text]> {
     lines.filter(|(name, _)| name.as_bytes() == b"default").map(|(_, rules)| rules).next()
 }
 
-/// True if these rules make a user that is on and has no password. The user is off before them.
+/// True if a user with these rules is on and needs no password. Before the first rule, the user is off.
 fn needs_no_password(rules: &[Text]) -> bool {
     let (mut is_on, mut has_nopass) = (false, false);
     for rule in rules {
@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_open_door_is_a_problem() {
+    fn open_access_is_a_problem() {
         let mut config = Config::default();
         assert_eq!(access(&config).state, Ok);
         config.network.bind = vec!["10.0.0.1".to_owned(), "-::1".to_owned()];
@@ -223,7 +223,7 @@ mod tests {
         assert_eq!(found("default on nopass >secret ~* +@all"), kept);
         assert_eq!(found("default on nopass reset on"), kept);
         assert_eq!(found("alice on nopass ~* +@all"), kept);
-        // Other users do not close the door of the default user.
+        // Rules of other users do not protect the default user.
         config.security.requirepass = "".into();
         assert_eq!(access(&config).state, Problem);
     }

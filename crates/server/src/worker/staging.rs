@@ -21,7 +21,7 @@ use std::ops::Range;
 /// Maximum number of connections whose requests are executed together. With more connections, prefetched data would be
 /// evicted from the cache before it is used.
 const CONNECTIONS_MAX: usize = 16;
-/// The most bytes that are worth copying. A larger read is a pipeline, which is prefetched on its own.
+/// Maximum number of bytes that are worth copying. A larger read is a pipeline, which is prefetched on its own.
 const BYTES_MAX: usize = 256;
 
 /// Requests that were set aside.

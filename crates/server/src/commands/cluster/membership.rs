@@ -201,8 +201,8 @@ fn node_argument(args: &mut Args<'_>) -> Result<String> {
     Ok(String::from_utf8_lossy(args.bytes()?).into_owned())
 }
 
-/// Redis's command table does not limit the number of arguments of these subcommands. Redis rejects more arguments with
-/// a different error text.
+/// Rejects more than `max` arguments. Redis's command table does not limit the number of arguments of these
+/// subcommands, so the error is not the usual one for a wrong number of arguments.
 fn refuse_more_than(call: &Call<'_>, args: &Args<'_>, max: usize) -> Result<()> {
     if args.remaining() > max { Err(call.subcommand_syntax(args.argument(1))) } else { Ok(()) }
 }

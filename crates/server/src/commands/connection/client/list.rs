@@ -74,8 +74,8 @@ pub(super) const LIST: Command = Command {
     subcommands: &[],
 };
 
-/// The most lines that the worker writes itself. If there are more clients, another thread writes the lines, because a
-/// line takes some microseconds.
+/// Maximum number of lines that the worker writes itself. If there are more clients, another thread writes the lines,
+/// because a line takes some microseconds.
 const LINES_AT_ONCE_MAX: u64 = 256;
 
 fn list(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
