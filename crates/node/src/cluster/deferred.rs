@@ -20,7 +20,7 @@ pub type TopologyEdit = Box<dyn Fn(&ChangeBasis<'_>) -> Edit + Send + Sync>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RejectedChanges {
     pub count: usize,
-    /// Why the first of them was not committed.
+    /// Why the first of these changes was not committed.
     pub error: CommitError,
 }
 

@@ -73,7 +73,7 @@ pub struct LongWork {
 #[derive(Debug, Default)]
 struct TransferQueue {
     threads: usize,
-    /// At most [`QUEUE_MAX`].
+    /// Errands that wait for a thread, at most [`QUEUE_MAX`].
     waiting: VecDeque<Box<Job>>,
 }
 

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 /// Maximum number of unread lines for monitors. If there are more, lines are dropped and the monitors are disconnected,
 /// because a client that reads this slowly cannot be served.
 const LINES_MAX: usize = 100_000;
-/// Maximum number of bytes of these lines. A single line may exceed it.
+/// Maximum number of bytes of unread lines for monitors. A single line may exceed this limit.
 const LINE_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// A request to a worker.

@@ -54,7 +54,7 @@ impl MemoryLimit {
         self.reply_meter = Some(AsideMeter::begin());
     }
 
-    /// The reply of the last command counts as used memory from now on.
+    /// Counts the reply of the last command as used memory from now on.
     #[inline]
     pub fn end_reply(&mut self) {
         if self.reply_meter.is_some() {

@@ -207,7 +207,7 @@ impl Core {
         self.env.begin_applying(UnixMs(unix_ms()));
     }
 
-    /// From now on, keys past their expiry time count as expired again.
+    /// Called after commands from the primary. From now on, keys past their expiry time count as expired again.
     pub fn end_applying(&mut self) {
         self.env.set_now(UnixMs(unix_ms()));
     }
@@ -265,7 +265,7 @@ impl Core {
     /// Stops all other workers for a request that has been unable to lock its slots for a long time.
     ///
     /// # Errors
-    /// [`CommandError::SlotBusy`] if they do not stop within [`STARVED_WAIT_MAX`].
+    /// [`CommandError::SlotBusy`] if the other workers do not stop within [`STARVED_WAIT_MAX`].
     #[cold]
     pub(crate) fn quiesce_others_for_starved(&self) -> Result<Option<Quiesced<'static>>> {
         self.stats().starved_requests.add(1);

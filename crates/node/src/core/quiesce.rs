@@ -60,9 +60,9 @@ struct Gate {
     holder: Option<usize>,
     /// Number of workers that quiesce the others in the middle of a unit, or wait to do so.
     mid_unit: usize,
-    /// How many of these workers need only brief quiescence.
+    /// How many of the workers that `mid_unit` counts need only brief quiescence.
     brief: usize,
-    /// True if one of these workers needs access to everything.
+    /// True if one of the workers that `mid_unit` counts needs access to everything.
     wide: bool,
     /// Number of scripts that refuse quiescence.
     refusing: usize,
@@ -330,7 +330,7 @@ impl Quiesce {
         state.store(RUNNING, Ordering::Release);
     }
 
-    /// From now on, no worker gets quiescence between two commands.
+    /// Refuses quiescence: from now on, no worker gets it between two commands.
     pub fn refuse(&self) {
         lock(&self.gate).refusing += 1;
         self.announce();

@@ -21,9 +21,11 @@ use std::time::Instant;
 /// Maximum memory for entries that have been emitted but not written yet. The walkers pause at half of this limit or
 /// earlier, so that the rest is left for entries that are emitted because of changes.
 const QUEUE_BYTES_MAX: u64 = 1 << 30;
-/// Maximum memory for these entries as a fraction of `maxmemory`: one part in this number.
+/// Maximum memory for entries that have been emitted but not written yet, as a fraction of `maxmemory`: one part in
+/// this number.
 const QUEUE_SHARE: u64 = 10;
-/// With a smaller limit, a few large values would abort a snapshot.
+/// The limit on the memory for these entries is at least this high. With a lower limit, a few large values would abort
+/// a snapshot.
 const QUEUE_BYTES_MIN: u64 = 32 << 20;
 /// Seconds before a failed automatic snapshot is retried.
 const RETRY_S: u64 = 5;

@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 /// about ten milliseconds. A message counts once for each subscriber on this worker. The messages of one command may
 /// exceed the limit.
 const DELIVERIES_MAX: usize = 64 * 1024;
-/// The corresponding limit in bytes of messages.
+/// Number of bytes of messages at which all workers hold commands back until the inbox is emptied.
 const BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// A message for a worker to deliver.

@@ -181,7 +181,7 @@ impl Backlog {
             if end <= at {
                 break;
             }
-            // Both are offsets within a block, so they fit into `usize`.
+            // Both differences are offsets within a block, so they fit into `usize`.
             let range = (at - block.from) as usize..(end - block.from) as usize;
             taken += range.len();
             into.push(StreamPiece { bytes: Arc::clone(&block.bytes), range });

@@ -30,7 +30,7 @@ pub struct ReplicaHandle {
     pub filter: Option<ReplicaFilter>,
     /// The last acknowledged offset; 0 before the first.
     pub acked: u64,
-    /// When its last message arrived, in Unix ms. Initially the time at which its snapshot ended.
+    /// When the replica's last message arrived, in Unix ms. Initially the time at which the replica's snapshot ended.
     pub acked_ms: u64,
     /// The acknowledged offset as a position in the stream, or the position at which the replica resumed. `None` before
     /// the first acknowledgement, and if the offset predates the start of this server.
@@ -70,12 +70,12 @@ impl ReplicaHandle {
         name_of(self.ip, self.port, &self.client)
     }
 
-    /// True if both are connections of the same server, according to the address that it has announced.
+    /// True if both handles are connections of the same server, according to the address that the server has announced.
     fn is_same_as(&self, other: &ReplicaHandle) -> bool {
         self.port > 0 && (self.ip, self.port) == (other.ip, other.port)
     }
 
-    /// Seconds since its last message.
+    /// Seconds since the replica's last message.
     pub fn lag_s(&self, now_ms: u64) -> u64 {
         now_ms.saturating_sub(self.acked_ms) / 1000
     }

@@ -30,9 +30,9 @@ const ENDS_APART: u64 = 128 << 10;
 /// The file.
 pub(super) struct Spilled {
     file: Arc<File>,
-    /// The position of its first byte.
+    /// The position of the file's first byte in the stream.
     from: u64,
-    /// The position after its last byte. A transaction ends there.
+    /// The position after the file's last byte. A transaction ends there.
     end: u64,
     /// Some of the positions where transactions end.
     ends: Vec<u64>,

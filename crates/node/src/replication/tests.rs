@@ -197,7 +197,7 @@ fn the_slowest_replica_decides_how_much_is_held() {
         world.dispatch(&[b'x'; 10_000]);
     }
     assert_eq!((replication.stream_bytes(), replication.buffered()), (1_000_000, 950_000));
-    // All but one have received nearly everything.
+    // All replicas but one have received nearly everything.
     for one in &slow[1..] {
         one.begin_at(990_000);
     }

@@ -159,7 +159,7 @@ impl Scripts {
         scripts
     }
 
-    /// Identifies the current set of scripts. Changes with each flush.
+    /// The generation of the set of scripts, which changes with each flush.
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }

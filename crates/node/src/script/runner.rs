@@ -37,7 +37,7 @@ pub enum KeysInUse {
 
 /// The state of scripts and functions on one worker.
 pub struct WorkerScripts {
-    /// The interpreters that run them.
+    /// The interpreters that run scripts and functions.
     pub interpreters: Interpreters,
     /// True if the current script may use keys that it did not declare.
     pub(super) undeclared_keys_allowed: bool,
@@ -312,23 +312,23 @@ pub(super) fn threshold_ms(core: &Core) -> u64 {
 
 /// A slow script between two slices.
 pub struct Parked {
-    /// The interpreter in which it runs.
+    /// The interpreter in which the script runs.
     pub(super) machine: Rc<Machine>,
     /// The unit of the script. Empty while the script runs.
     pub(super) unit: ParkedUnit,
     pub(super) slow: Option<KeysInUse>,
     pub(super) undeclared_keys_allowed: bool,
-    /// The state that its commands have left behind so far.
+    /// The state that the script's commands have left behind so far.
     pub(super) aside: SuspendedUnit,
-    /// The session that its commands use. The client may have disconnected.
+    /// The session that the script's commands use. The client may have disconnected.
     pub(super) session: Box<Session>,
-    /// True if the keys that its commands read are remembered for the client, which uses tracking.
+    /// True if the keys that the script's commands read are remembered for the client, which uses tracking.
     pub(super) remembers: bool,
     pub(super) row: &'static Row,
     pub(super) name: Vec<u8>,
     pub(super) protocol: Protocol,
     pub(super) request: Request,
-    /// The total time of its slices.
+    /// The total time of the script's slices.
     pub(super) ns: u64,
     /// True if the log has mentioned the script.
     pub(super) logged: bool,

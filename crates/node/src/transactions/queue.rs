@@ -19,7 +19,7 @@ const WORDS_KEPT_MAX: usize = 1024;
 const WORD_BYTES_KEPT_MAX: usize = 16 * 1024;
 
 /// The commands that a session has queued since MULTI. Their size is limited by `client-query-buffer-limit`, like other
-/// input that is not executed yet.
+/// input that has not been executed yet.
 pub struct Transaction {
     pub(super) commands: Vec<Queued>,
     /// The arguments of all commands, concatenated.

@@ -6,7 +6,8 @@ use brisk_config::value::Text;
 use brisk_config::{Config, system};
 use brisk_net::tls::TlsSettings;
 
-/// Shorter passwords can be guessed, because a server checks very many passwords per second.
+/// Minimum length of a safe password in bytes. Shorter passwords can be guessed, because a server checks very many
+/// passwords per second.
 const PASSWORD_BYTES_MIN: usize = 16;
 /// The fraction of the memory that data may use. The rest is for buffers, for the system, and for copies that a
 /// snapshot keeps while commands change the data.

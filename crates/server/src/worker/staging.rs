@@ -32,7 +32,7 @@ pub(super) struct Staged {
     /// Boxed, because each batch is swapped with the worker's batch twice per request.
     #[expect(clippy::vec_box, reason = "they are swapped on the hot path")]
     batches: Vec<Box<Batch>>,
-    /// One for each connection during execution.
+    /// One cut for each connection, during execution.
     cuts: Vec<Option<Cut>>,
     /// True from the end of a wait for events to the end of the round, which executes the requests that were set aside.
     /// At other times, they would not be executed before the next wait is over.

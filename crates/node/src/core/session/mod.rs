@@ -159,7 +159,7 @@ impl Session {
         self.record.edit_texts(|texts| texts.name.clear());
     }
 
-    /// From now on, no more commands are executed for this session. It is closed after its output has been sent.
+    /// Closes the session after its output has been sent. No more commands are executed for it.
     pub fn close_after_reply(&mut self) {
         self.record.set(flag::CLOSE_AFTER_REPLY, true);
     }
@@ -171,7 +171,7 @@ impl Session {
         self.record.killed.store(true, Ordering::Relaxed);
     }
 
-    /// From now on, no more commands are executed for this session. It is closed even if there is unsent output.
+    /// Closes the session even if there is unsent output. No more commands are executed for it.
     pub fn close_at_once(&mut self) {
         self.record.set(flag::CLOSE_ASAP, true);
     }

@@ -33,12 +33,12 @@ impl CommandSource {
         self.is_primary
     }
 
-    /// From now on, the commands come from an append-only file.
+    /// Notes that the commands come from an append-only file from now on.
     pub fn begin_replay(&mut self) {
         self.is_replay = true;
     }
 
-    /// From now on, the commands come from this server's primary.
+    /// Notes that the commands come from this server's primary from now on.
     pub fn follow_primary(&mut self) {
         self.is_primary = true;
     }

@@ -134,7 +134,7 @@ impl<D: Disk> File<D> {
         self
     }
 
-    /// Sets the database of its first commands, until they select another.
+    /// Sets the database in which the first commands of the file run, until one of them selects another.
     pub(super) fn begin_in(&mut self, db: DbIndex) {
         request::encode(&mut self.preface, &["SELECT", &db.number().to_string()]);
     }

@@ -73,10 +73,10 @@ pub enum LockError {
     TooMany,
 }
 
-/// Another server holds the lock.
+/// The lock is held by another server.
 #[derive(Debug)]
 struct Taken {
-    /// The id of its process, if the lock file contains it.
+    /// The process id of the other server, if the lock file contains it.
     pid: Option<u32>,
 }
 

@@ -125,7 +125,7 @@ fn load_base_by(
 /// The parts of a loaded dataset other than its keys.
 #[derive(Default)]
 pub struct Beside {
-    /// The sources of its libraries.
+    /// The sources of the dataset's libraries.
     pub functions: Vec<Vec<u8>>,
     /// Loaded keys for which clients are waiting.
     pub awaited: AwaitedKeys,

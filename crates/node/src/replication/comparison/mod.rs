@@ -81,7 +81,7 @@ pub struct Finding {
     pub number: u64,
     pub ended_ms: u64,
     pub replicas: BTreeMap<String, ReplicaComparison>,
-    /// The reason why it could not be completed.
+    /// The reason why the comparison could not be completed.
     pub failure: Option<&'static str>,
 }
 

@@ -148,10 +148,10 @@ pub(super) const FAILOVER: Command = Command {
     subcommands: &[],
 };
 
-/// Without an option, the primary hands over. As in Redis, the reply is sent immediately, and the switch happens
-/// afterwards. FORCE and TAKEOVER promote this replica without the help of its primary. Both options do the same,
-/// because the topology document alone decides which node is the primary. A replica without a full copy is never
-/// promoted, because its former primary would follow it and copy an empty dataset.
+/// CLUSTER FAILOVER. Without an option, the primary hands over. As in Redis, the reply is sent immediately, and the
+/// switch happens afterwards. FORCE and TAKEOVER promote this replica without the help of its primary. Both options do
+/// the same, because the topology document alone decides which node is the primary. A replica without a full copy is
+/// never promoted, because its former primary would follow it and copy an empty dataset.
 fn failover(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let state = require_cluster_mode(call)?;
     refuse_more_than(call, args, 1)?;

@@ -104,7 +104,7 @@ pub(super) const LINKS: Command = Command {
     subcommands: &[],
 };
 
-/// There is no cluster bus, so there are no links.
+/// CLUSTER LINKS. The reply is empty, because there is no cluster bus.
 fn links(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     require_cluster_mode(call)?;
     Ok(call.reply.array(0))

@@ -48,7 +48,7 @@ impl World {
         world
     }
 
-    /// The files that such a server leaves when it is killed, with a torn end.
+    /// The files that a running server leaves when it is killed, with a torn end.
     fn left(seed: u64, format: BaseFormat) -> World {
         let mut world = World::running(seed, format);
         world.kill();

@@ -127,7 +127,7 @@ impl Selection {
         matches!(self, Selection::Ids(ids) if ids.len() as u64 <= LINES_AT_ONCE_MAX)
     }
 
-    /// O(clients), or O(ids x workers) for ids.
+    /// Returns the selected clients. O(clients), or O(ids x workers) for ids.
     fn find(&self, clients: &Clients) -> Vec<Arc<ClientRecord>> {
         match self {
             Selection::All => clients.list(),
