@@ -31,8 +31,8 @@ const IDLE_MAX: Duration = Duration::from_secs(60);
 /// Maximum number of bytes in one write.
 const WRITE_BYTES_MAX: usize = 1 << 20;
 
-/// The option of REPLCONF with which a node introduces a connection of this kind. Messages published over it are not
-/// forwarded.
+/// The option of REPLCONF with which a node introduces a connection over which it forwards messages. The receiver does
+/// not forward messages that are published over this connection.
 pub const PEER_OPTION: &str = "brisk-peer";
 
 /// Starts the thread that distributes messages.

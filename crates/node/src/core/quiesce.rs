@@ -2,7 +2,7 @@
 //!
 //! Commands that must see or change everything atomically (FLUSHALL, SWAPDB, CONFIG SET …) run while all other workers
 //! are stopped. A worker is *running* or *idle*. It is idle only while it waits for events or waits in this module. A
-//! worker that quiesces the others still takes slot locks, which are free.
+//! worker that quiesces the others still takes slot locks, which are free at that time.
 //!
 //! Invariants
 //! 1. A worker executes commands only while its state is RUNNING.
@@ -68,8 +68,8 @@ struct Gate {
     refusing: usize,
     /// True if quiescence is permanent (invariant 7).
     for_good: bool,
-    /// Number of threads that wait for a change of these fields or of a worker's state. Waking
-    /// costs a system call even if no thread waits.
+    /// Number of threads that wait for a change to these fields or to a worker's state. Waking costs a system call even
+    /// if no thread waits.
     waiting: usize,
 }
 

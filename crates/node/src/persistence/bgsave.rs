@@ -24,8 +24,8 @@ const QUEUE_BYTES_MAX: u64 = 1 << 30;
 /// Maximum memory for entries that have been emitted but not written yet, as a fraction of `maxmemory`: one part in
 /// this number.
 const QUEUE_SHARE: u64 = 10;
-/// The limit on the memory for these entries is at least this high. With a lower limit, a few large values would abort
-/// a snapshot.
+/// Lower bound of the limit on memory for entries that have been emitted but not written yet. With a lower limit, a few
+/// large values would abort a snapshot.
 const QUEUE_BYTES_MIN: u64 = 32 << 20;
 /// Seconds before a failed automatic snapshot is retried.
 const RETRY_S: u64 = 5;

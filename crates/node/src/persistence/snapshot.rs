@@ -160,8 +160,8 @@ pub(crate) struct Head {
     used_memory: u64,
     libraries: Arc<Set>,
     is_base: bool,
-    /// The history and the offset at that time, and the database that the stream had selected. `None` if there is no
-    /// replication backlog.
+    /// The history and the offset at the beginning of the snapshot, and the database that the stream had selected.
+    /// `None` if there is no replication backlog.
     lineage: Option<(String, u64, DbNumber)>,
 }
 

@@ -333,7 +333,8 @@ impl Snapshots {
         self.last_save_s.load(Ordering::Relaxed)
     }
 
-    /// How many of `changes` are not on the disk. `changes` may have been read before a save that ended since then.
+    /// How many of `changes` are not on the disk. `changes` may have been read before a save that has ended in the
+    /// meantime.
     pub fn changes_since(&self, changes: u64) -> u64 {
         changes.saturating_sub(self.changes_saved.load(Ordering::Relaxed))
     }

@@ -1,4 +1,4 @@
-//! Waiting until replicas have acknowledged changes or changes are durable on the disk. Sessions wait in WAIT and
+//! Waits until replicas have acknowledged changes, or until changes are durable on the disk. Sessions wait in WAIT and
 //! WAITAOF, or before each reply (CLIENT DURABILITY).
 
 use super::Replication;

@@ -133,9 +133,9 @@ impl Backlog {
         }
     }
 
-    /// Returns blocks from the front that together are whole transactions and have about `most` bytes. Returns fewer
-    /// blocks if the remaining blocks would have less than `wanted` bytes. The last block is left out because it grows.
-    /// O(blocks).
+    /// Returns blocks from the front that together contain whole transactions and have about `most` bytes. Returns
+    /// fewer blocks if the remaining blocks would have less than `wanted` bytes. The last block is left out because it
+    /// grows. O(blocks).
     pub(super) fn front(&self, most: usize, wanted: u64) -> Vec<(Arc<Vec<u8>>, bool)> {
         let (mut found, mut bytes, mut whole) = (Vec::new(), 0, 0);
         for block in self.blocks.range(..self.blocks.len().saturating_sub(1)) {

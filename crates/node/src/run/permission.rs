@@ -143,9 +143,9 @@ pub fn note_denial(
     core.shared.accounts.journal().add(entry, len_max);
 }
 
-/// Called after this session has changed users. Connections that have lost their permissions are closed. If the
-/// session's own connection is one of them, it is closed after the reply. Waiting commands that are no longer permitted
-/// get an error.
+/// Called after a command of this session has changed users. Connections that have lost their permissions are closed.
+/// If the session's own connection is one of them, it is closed after the reply. Waiting commands that are no longer
+/// permitted get an error.
 pub fn settle_users(core: &mut Core, session: &mut Session, affected: Affected) {
     for (account, record) in affected.clients {
         end_forbidden_wait(core, &account, &record);

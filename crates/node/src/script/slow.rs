@@ -106,7 +106,7 @@ pub struct ScriptDescription {
 pub struct RunningScripts {
     workers: Box<[RunState]>,
     /// The number of the worker, plus one, whose script may use undeclared keys now or after its first effect; 0 if
-    /// there is none. A thread that waits for this script holds nothing.
+    /// there is none. A thread that waits for this script must hold no lock, so that the script can end.
     undeclared_keys_allowed: AtomicUsize,
     slow: Mutex<Vec<SlowScript>>,
     /// Set by DEBUG SET-DISABLE-DENY-SCRIPTS. True if scripts may call any command.

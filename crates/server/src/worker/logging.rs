@@ -69,7 +69,7 @@ impl Worker {
         shared.persistence.aof.set_waiting(id, self.has_waiting_replies());
     }
 
-    /// Has pending changes written, by this worker, the worker that is using the file, or the writer thread.
+    /// Makes this worker, the worker that is using the file, or the writer thread write the pending changes.
     fn write_pending(&self) {
         let (shared, id) = (self.core.shared, self.core.id);
         let mut written = shared.persistence.aof.write_now(shared, id);

@@ -13,7 +13,7 @@ const SET_ASIDE_STEP: u64 = 16 * 1024;
 pub struct SessionOutput {
     /// A large reply that is written piece by piece as the client reads it.
     stream: Option<ReplyStream>,
-    /// Messages that arrived during that reply or during a replica's snapshot, and are sent after it.
+    /// Messages that arrived while a large reply or a replica's snapshot was being sent. They are sent after it.
     held: Vec<u8>,
     /// Output that waits until the changes that it shows are in the append-only file or on replicas.
     durability_queue: DurabilityQueue,

@@ -226,8 +226,8 @@ impl<D: Disk> File<D> {
     }
 
     /// Truncates the file to its last complete batch. Bytes after this batch would make the next batch unreadable. The
-    /// truncation is synced, because a power failure could otherwise leave a mix of pages of the removed bytes and of
-    /// the next batch, which would be unreadable, too.
+    /// truncation is synced, because otherwise a power failure could leave a mix of removed pages and pages of the next
+    /// batch, which would also be unreadable.
     fn cut_torn(&mut self) -> Result<(), Trouble> {
         if self.is_torn {
             let cut = self.handle.disk.set_len(&self.handle.file, self.size);

@@ -23,7 +23,8 @@ fn lacks_replicas(core: &Core, session: &Session, shown: Ticket) -> bool {
 }
 
 /// Reports whether the requested durability can no longer be reached, because the stream is no longer the one that the
-/// session's replies show. This server was a replica in between, or had no replica for a long time.
+/// session's replies show. This means that this server was a replica in the meantime, or had no replica for a long
+/// time.
 pub fn has_ended(core: &Core, session: &Session) -> bool {
     let ack_epoch = core.shared.replication.replicas.ack_epoch();
     session
