@@ -20,7 +20,7 @@ pub mod commands;
 mod doctor;
 pub mod http;
 pub mod info;
-// In optimized builds, the reactor uses the system's clock unless the feature is on.
+// In optimized builds, the reactor uses the system's clock unless the feature `simulated-time` is on.
 #[cfg(test)]
 #[cfg(any(debug_assertions, feature = "simulated-time"))]
 mod simulation;

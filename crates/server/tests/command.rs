@@ -199,7 +199,7 @@ fn kinds(reply: &Reply) -> String {
 }
 
 #[test]
-fn all_commands_are_listed_alike_by_all_subcommands() {
+fn all_subcommands_list_the_same_commands() {
     let server = brisk();
     let mut conn = server.connect();
     let count = conn.cmd("COMMAND COUNT").integer() as usize;

@@ -98,7 +98,7 @@ fn sections_and_fields_are_those_of_the_reference_in_its_order() {
 }
 
 #[test]
-fn empty_lines_part_sections_as_in_the_reference() {
+fn empty_lines_separate_sections_as_in_the_reference() {
     let (ours, theirs) = (brisk().start(), Launch::redis().start());
     for command in ["INFO cluster modules", "INFO modules", "INFO nonsense"] {
         let ask = |server: &Server| server.connect().cmd(command).text();
@@ -160,7 +160,7 @@ fn metrics_count_events() {
 }
 
 #[test]
-fn resetting_statistics_leaves_what_is_the_case() {
+fn resetting_statistics_keeps_current_values() {
     let server = brisk().start();
     let mut conn = server.connect();
     conn.pipeline(&["SET a 1", "GET a", "GET none", "NOSUCH"]);

@@ -46,7 +46,7 @@ fn every_bind_address_is_served_and_optional_ones_may_be_missing() {
 }
 
 #[test]
-fn an_address_that_must_be_there_and_is_not_keeps_the_server_from_starting() {
+fn a_missing_required_address_prevents_startup() {
     let why = launch().set("bind", "127.0.0.1 192.0.2.1").try_start().err().unwrap();
     assert!(why.contains("exit status: 1"), "{why}");
     assert!(why.contains(" (TCP), aborting."), "{why}");
@@ -63,7 +63,7 @@ fn an_unknown_bind_name_is_reported_with_the_text_of_the_system() {
 }
 
 #[test]
-fn addresses_that_take_each_others_connections_keep_the_server_from_starting() {
+fn overlapping_addresses_prevent_startup() {
     for bind in ["127.0.0.1 127.0.0.1", "* 127.0.0.1", "127.0.0.1 -127.0.0.1", "-::* -::1"] {
         if bind.contains("::") && !has_ipv6() {
             continue;
@@ -84,7 +84,7 @@ fn missing_optional_addresses_alone_leave_no_listener() {
 }
 
 #[test]
-fn a_taken_port_is_named_and_ends_the_start() {
+fn a_port_in_use_is_named_and_prevents_startup() {
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = other.local_addr().unwrap().port().to_string();
     let why = launch().set("port", &port).try_start().err().unwrap();
@@ -94,7 +94,7 @@ fn a_taken_port_is_named_and_ends_the_start() {
 }
 
 #[test]
-fn a_port_taken_by_another_server_is_noticed_in_spite_of_shared_ports() {
+fn a_port_used_by_another_server_is_noticed_despite_shared_ports() {
     let first = launch().start();
     let port = first.port().to_string();
     let why = launch().set("port", &port).try_start().err().unwrap();

@@ -77,7 +77,7 @@ fn a_new_user_may_do_nothing_and_the_default_one_everything() {
 }
 
 #[test]
-fn rules_are_shown_so_that_they_make_the_same_user_again() {
+fn the_shown_rules_create_the_same_user_again() {
     for (rules, expected) in [
         (
             "on >a",
@@ -133,7 +133,7 @@ fn the_last_rule_about_each_command_is_kept() {
 }
 
 #[test]
-fn wrong_rules_say_what_is_wrong() {
+fn errors_in_rules_are_described() {
     for (rules, error) in [
         ("+nosuch", RuleError::Unknown),
         ("-nosuch", RuleError::Unknown),
@@ -209,7 +209,7 @@ fn commands_are_allowed_one_by_one_by_category_and_by_first_argument() {
 }
 
 #[test]
-fn keys_need_what_the_command_does_with_them() {
+fn keys_need_permission_for_what_the_command_does_with_them() {
     let user = user("+@all &* ~rw:* %R~r:* %W~w:*");
     for (command, expected) in [
         ("get rw:k", "ok".to_owned()),
@@ -251,7 +251,7 @@ fn every_key_may_be_read_only_with_a_pattern_for_all() {
 }
 
 #[test]
-fn channels_fit_patterns_and_patterns_only_themselves() {
+fn channels_match_patterns_and_patterns_match_only_themselves() {
     let user = user("+@all ~* &news:* &exact");
     for (command, expected) in [
         ("publish news:1 x", "ok".to_owned()),
@@ -285,7 +285,7 @@ fn one_selector_must_allow_all_of_a_command() {
 }
 
 #[test]
-fn a_user_that_changes_keeps_its_listeners_if_no_rule_about_channels_is_lost() {
+fn a_changed_user_keeps_its_subscribers_if_it_loses_no_channel_rule() {
     let old = user("&a &b* (&c)");
     assert!(user("&a &b* &c &d").keeps_channels_of(&old));
     assert!(user("&*").keeps_channels_of(&old));
@@ -336,7 +336,7 @@ fn configuration_lines_are_quoted_where_it_is_needed() {
 }
 
 #[test]
-fn the_journal_counts_what_happens_again_soon() {
+fn the_journal_counts_denials_that_are_soon_repeated() {
     let entry = |object: &str, now_ms: u64| {
         let client = format!("at {now_ms}");
         Entry::new(Reason::Key, Context::TopLevel, object.as_bytes(), b"u", client, now_ms)

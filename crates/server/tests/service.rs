@@ -97,7 +97,7 @@ fn a_second_sigint_exits_at_once() {
         launch().set("threads", "1").set("admin-port", &lane.number().to_string()).start();
     let mut conn = server.connect();
     // Send both commands in one segment. Once the key exists, the worker is about to sleep and checks nothing else
-    // before.
+    // before it sleeps.
     conn.send_raw(b"SET k v\r\nDEBUG SLEEP 60\r\n");
     let mut admin = Conn::tcp(&format!("127.0.0.1:{}", lane.number()));
     wait_until("the key is there", || admin.cmd("EXISTS k").integer() == 1);

@@ -112,7 +112,7 @@ pub struct ClientRecord {
     pub queued_memory: AtomicU64,
     /// The number of keys that the client watches.
     pub watched: AtomicU64,
-    /// Knows whether a watched key was changed. Set by the first WATCH.
+    /// Records whether a watched key was changed. Set by the first WATCH.
     pub watcher: OnceLock<Arc<Watcher>>,
     /// The client's subscriptions, by [`Space`]. Created by the first subscription.
     pub topics: OnceLock<Box<Mutex<TopicNames>>>,

@@ -126,14 +126,14 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// The weights of all memory of a client, for `workers` workers. As in Redis, only ordinary
-    /// clients and subscribers are evicted.
+    /// Weights that measure all memory of a client, for `workers` workers. As in Redis, only ordinary clients and
+    /// subscribers are evicted.
     pub fn of_memory(workers: usize) -> Weights {
         let spared = flag::NO_EVICT | flag::REPLICA | flag::PRIMARY | flag::ADMIN;
         Weights::new(workers, |record| &record.weight, spared)
     }
 
-    /// The weights of input that waits to be executed, for `workers` workers. Only the primary and
+    /// Weights that measure a client's input that waits to be executed, for `workers` workers. Only the primary and
     /// admin connections are exempt.
     pub fn of_input(workers: usize) -> Weights {
         let spared = flag::PRIMARY | flag::ADMIN;

@@ -1,4 +1,4 @@
-//! Changes to the topology that a transaction or a script requests. Its commands need immediate replies, so a thread
+//! Changes to the topology that transactions and scripts request. Their commands need immediate replies, so a thread
 //! commits the changes afterwards.
 
 use super::writer::{ChangeBasis, CommitError, TopologyWriter};
@@ -20,7 +20,7 @@ pub type TopologyEdit = Box<dyn Fn(&ChangeBasis<'_>) -> Edit + Send + Sync>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RejectedChanges {
     pub count: usize,
-    /// Why the first of them was not committed.
+    /// Why the first of these changes was not committed.
     pub error: CommitError,
 }
 

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-/// The most bytes of messages that wait for one node or wait to be distributed. A fast network needs more than a second
-/// to transfer them. A node that is slow for longer than this loses messages.
+/// Maximum number of bytes of messages that wait for one node or wait to be distributed. If a node is slow for so long
+/// that more bytes wait, it loses messages.
 pub(super) const WAITING_BYTES_MAX: usize = 32 << 20;
 
 /// The nodes that receive a message.

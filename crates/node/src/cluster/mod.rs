@@ -45,7 +45,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// The deadline of a node that has never held a lease. This node serves nothing.
+/// The deadline of a node that has never held a lease. A node with this deadline serves nothing.
 const NEVER: u64 = 0;
 
 /// Cluster mode of this process. Empty if cluster mode is off.
@@ -287,7 +287,7 @@ impl ClusterState {
         self.lives.load_full()
     }
 
-    /// Replaces these facts.
+    /// Replaces the facts about nodes that the document does not contain.
     pub fn set_lives(&self, lives: BTreeMap<NodeId, NodeLife>) {
         self.lives.store(Arc::new(lives));
     }

@@ -28,10 +28,11 @@ const IO_TIMEOUT: Duration = Duration::from_secs(1);
 const RETRY_AFTER: Duration = Duration::from_millis(500);
 /// A thread whose node has received nothing for this long ends.
 const IDLE_MAX: Duration = Duration::from_secs(60);
-/// The most bytes of one write.
+/// Maximum number of bytes in one write.
 const WRITE_BYTES_MAX: usize = 1 << 20;
 
-/// The option of REPLCONF with which a node introduces such a connection. Messages published over it are not forwarded.
+/// The option of REPLCONF with which a node introduces a connection over which it forwards messages. The receiver does
+/// not forward messages that are published over this connection.
 pub const PEER_OPTION: &str = "brisk-peer";
 
 /// Starts the thread that distributes messages.
@@ -65,7 +66,7 @@ fn distribute(shared: &'static Shared, state: &'static ClusterState) {
     }
 }
 
-/// The queue of a node, whose thread sends its messages. Started if necessary.
+/// Returns the queue of a node. Starts the thread that sends its messages, if necessary.
 fn peer<'p>(
     peers: &'p mut BTreeMap<NodeId, Arc<PeerQueue>>,
     node: NodeId,

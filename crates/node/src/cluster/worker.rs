@@ -130,8 +130,8 @@ impl WorkerCluster {
         self.installed.is_some()
     }
 
-    /// Reports whether a command with these keys needs a routing decision, because this node does not serve all of its
-    /// slots or there are several slots.
+    /// Reports whether a command with these keys needs a routing decision, because the keys are in several slots, or in
+    /// a slot that this node does not serve.
     #[inline]
     pub fn must_route(&mut self, keys: &[PreparedKey]) -> bool {
         match &mut self.installed {

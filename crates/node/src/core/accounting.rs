@@ -62,13 +62,13 @@ impl CommandAccounting {
         self.last_ticks
     }
 
-    /// The next command will be charged for the time from `ticks` on.
+    /// Charges the next command for the time from `ticks` on.
     #[inline]
     pub fn charge_from(&mut self, ticks: u64) {
         self.last_ticks = ticks;
     }
 
-    /// The next command will not be charged for the time until now.
+    /// Charges the next command only for the time from now on.
     #[inline]
     pub fn charge_from_now(&mut self, clock: &Clock) {
         self.last_ticks = clock.ticks();

@@ -106,7 +106,7 @@ impl Background {
         self.counts.freed.load(Ordering::Relaxed)
     }
 
-    /// For CONFIG RESETSTAT.
+    /// Resets the number of freed keys, for CONFIG RESETSTAT.
     pub fn reset_freed(&self) {
         self.counts.freed.store(0, Ordering::Relaxed);
     }

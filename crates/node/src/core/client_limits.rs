@@ -6,7 +6,7 @@ use brisk_config::Config;
 use brisk_config::value::{ClientClass, OutputLimit};
 use brisk_resp::Limits;
 
-/// Limit for each client while all clients together hold more unsent output than the global limit
+/// The soft limit of each client in bytes, while all clients together hold more unsent output than the global limit
 /// allows.
 const TIGHT_SOFT_LIMIT: usize = 16 * 1024;
 

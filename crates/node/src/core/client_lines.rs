@@ -1,7 +1,7 @@
 //! Connections as CLIENT LIST shows them, one line each.
 //!
-//! For other connections, the line shows the values that they published at the end of their last turn. For the caller's
-//! own connection, it shows the current values.
+//! The line of the caller's own connection shows the current values. The line of any other connection shows the values
+//! that the connection published at the end of its last turn.
 
 use crate::clients::{ClientRecord, Traffic, flag};
 use crate::core::Core;

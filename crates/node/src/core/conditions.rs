@@ -80,8 +80,8 @@ impl ConditionSet {
     }
 }
 
-/// The conditions in force. This also contains the end of a pause and the number of sessions that run MONITOR, because
-/// these change together with their conditions.
+/// The conditions in force. This struct also contains the end of a pause and the number of sessions that run MONITOR,
+/// because these change together with their conditions.
 #[derive(Debug)]
 pub struct Conditions {
     bits: AtomicU32,
@@ -173,8 +173,8 @@ impl Conditions {
         self.pause.end(|| self.set(Condition::Pause, false));
     }
 
-    /// Holds back all writes, and reads for [`Hold::Switch`], until [`super::shared::Shared::release_writes`]
-    /// for the same purpose.
+    /// Holds back all writes, and also reads if the purpose is [`Hold::Switch`], until
+    /// [`super::shared::Shared::release_writes`] is called for the same purpose.
     pub fn hold_writes(&self, purpose: Hold) {
         self.pause.hold(purpose, || self.set(Condition::Pause, true));
     }

@@ -1,4 +1,4 @@
-//! The input of a session: bytes that have arrived but are not executed yet, beginning at the start of a request.
+//! The input of a session: bytes that have arrived but have not been executed yet, beginning at the start of a request.
 //!
 //! Its memory grows with the bytes that have arrived, not with the bytes that a client announced, because announcing a
 //! large request costs the client nothing. A short input is held in a buffer that is at most a quarter larger than its
@@ -99,7 +99,7 @@ impl Input {
         self.keep(new);
     }
 
-    /// Keeps the rest of the bytes that arrived. The bytes before it were executed in place. O(bytes).
+    /// Keeps the rest of the bytes that arrived. The bytes before the rest were executed in place. O(bytes).
     pub fn keep(&mut self, rest: &[u8]) {
         self.add(rest);
         self.peak = self.peak.max(self.len());
@@ -158,7 +158,7 @@ impl Input {
     }
 
     /// Frees excess capacity. After two seconds without use, this is all unused capacity; before that, only the part
-    /// far above the need.
+    /// that far exceeds recent use.
     pub fn trim(&mut self, now_ms: u64) {
         let peak = std::mem::take(&mut self.peak);
         if peak > 0 {
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_buffer_goes_with_its_bytes() {
+    fn a_large_buffer_is_freed_with_its_bytes() {
         let mut input = Input::default();
         input.append(&vec![b'x'; 3_000_000]);
         let bytes = input.take();

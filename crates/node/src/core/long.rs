@@ -73,7 +73,7 @@ pub struct LongWork {
 #[derive(Debug, Default)]
 struct TransferQueue {
     threads: usize,
-    /// At most [`QUEUE_MAX`].
+    /// Errands that wait for a thread, at most [`QUEUE_MAX`].
     waiting: VecDeque<Box<Job>>,
 }
 
@@ -127,7 +127,7 @@ impl LongWork {
         Ok(())
     }
 
-    /// Passes an errand to one of the errand threads. On other threads, it would block until the other server replies.
+    /// Passes an errand to one of the errand threads. Any other thread would be blocked until the other server replies.
     /// Returns the errand if too many errands are waiting or no thread is available.
     fn send_apart(&'static self, job: Box<Job>, threads: &'static Threads) -> Result<(), Box<Job>> {
         let mut errands = self.lock_errands();

@@ -1,4 +1,4 @@
-//! Messages from one worker, or from any other thread, to a worker.
+//! Messages to a worker from other workers or from any other thread.
 
 use crate::clients::{ClientRecord, flag};
 use crate::core::Core;
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 /// Maximum number of unread lines for monitors. If there are more, lines are dropped and the monitors are disconnected,
 /// because a client that reads this slowly cannot be served.
 const LINES_MAX: usize = 100_000;
-/// Maximum number of bytes of these lines. A single line may exceed it.
+/// Maximum number of bytes of unread lines for monitors. A single line may exceed this limit.
 const LINE_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// A request to a worker.
@@ -32,7 +32,7 @@ pub enum Message {
     Computed(Box<crate::core::long::Outcome>),
     /// Frozen slots were released.
     Thawed,
-    /// CLIENT UNBLOCK has ended the wait of this client's command.
+    /// End the wait of this client's command, for example because of CLIENT UNBLOCK.
     Unblock { token: Token, id: u64, how: Unblocked },
     /// A snapshot for the worker's replicas has been started or written.
     Synchronise,

@@ -18,7 +18,8 @@ pub struct MemoryLimit {
     /// Time limit of one eviction.
     budget_ns: u64,
     evictor: Evictor,
-    /// Excludes the reply that a command is building from eviction, until the reply is in the output.
+    /// Excludes the reply that a command is building from the memory that triggers eviction, until the reply is in the
+    /// output.
     reply_meter: Option<AsideMeter>,
 }
 
@@ -53,7 +54,7 @@ impl MemoryLimit {
         self.reply_meter = Some(AsideMeter::begin());
     }
 
-    /// The reply of the last command counts as used memory from now on.
+    /// Counts the reply of the last command as used memory from now on.
     #[inline]
     pub fn end_reply(&mut self) {
         if self.reply_meter.is_some() {
@@ -135,8 +136,8 @@ pub fn make_room_within(core: &mut Core, budget_ns: u64) -> bool {
     fits_now
 }
 
-/// Time limit of one eviction, from `maxmemory-eviction-tenacity`. From 0 to 10 it grows linearly to 500 µs, then by 15
-/// % for each step. At 100 there is no limit.
+/// Time limit of one eviction, from `maxmemory-eviction-tenacity`. From 0 to 10, it grows linearly to 500 µs. Each
+/// further step multiplies it by 1.15. At 100, there is no limit.
 fn eviction_budget_ns(tenacity: i64) -> u64 {
     match tenacity {
         ..=10 => 50_000 * tenacity.max(0) as u64,

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `shared`, `settings` | the state that all workers share, including the settings |
 //! | `engine_settings` | the settings that the engine needs |
-//! | `session`, `input` | one client, as the server sees it; its bytes that are not executed yet |
+//! | `session`, `input` | one client, as the server sees it; its bytes that have not been executed yet |
 //! | `client_limits` | the limits on the memory that clients may use |
 //! | `accounting` | how long each command took, and how commands are shown |
 //! | `memory_limit` | `maxmemory`: which memory counts as used, and eviction |
@@ -80,8 +80,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// How long workers that have stopped wait for the last worker to stop, on behalf of a request that could not lock its
-/// slots for a long time.
+/// How long workers that have stopped wait for the last worker to stop, on behalf of a request that has been unable to
+/// lock its slots for a long time.
 const STARVED_WAIT_MAX: Duration = Duration::from_millis(1);
 
 /// The state of a worker without its sessions. Commands may use this part.
@@ -207,7 +207,7 @@ impl Core {
         self.env.begin_applying(UnixMs(unix_ms()));
     }
 
-    /// From now on, keys past their expiry time count as expired again.
+    /// Called after commands from the primary. From now on, keys past their expiry time count as expired again.
     pub fn end_applying(&mut self) {
         self.env.set_now(UnixMs(unix_ms()));
     }
@@ -262,10 +262,10 @@ impl Core {
         }
     }
 
-    /// Stops all other workers for a request that could not lock its slots for a long time.
+    /// Stops all other workers for a request that has been unable to lock its slots for a long time.
     ///
     /// # Errors
-    /// [`CommandError::SlotBusy`] if they do not stop within [`STARVED_WAIT_MAX`].
+    /// [`CommandError::SlotBusy`] if the other workers do not stop within [`STARVED_WAIT_MAX`].
     #[cold]
     pub(crate) fn quiesce_others_for_starved(&self) -> Result<Option<Quiesced<'static>>> {
         self.stats().starved_requests.add(1);

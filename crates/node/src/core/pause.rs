@@ -84,8 +84,7 @@ impl Pause {
         arm();
     }
 
-    /// Ends the hold for this purpose. The next call of [`Pause::in_force_or`] disarms if nothing else is
-    /// in force.
+    /// Ends the hold for this purpose. The next call to [`Pause::in_force_or`] disarms if nothing else is in force.
     pub fn release(&self, purpose: Hold) {
         self.lock().holds &= !(purpose as u8);
     }
@@ -134,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_that_ran_out_leaves_nothing_to_the_next() {
+    fn an_expired_pause_has_no_effect_on_the_next() {
         let pause = Pause::default();
         begin(&pause, Paused::All, 2000, 1000);
         begin(&pause, Paused::Writes, 2500, 2000);

@@ -2,7 +2,7 @@
 //!
 //! Commands that must see or change everything atomically (FLUSHALL, SWAPDB, CONFIG SET …) run while all other workers
 //! are stopped. A worker is *running* or *idle*. It is idle only while it waits for events or waits in this module. A
-//! worker that quiesces the others still takes slot locks, which are free.
+//! worker that quiesces the others still takes slot locks, which are free at that time.
 //!
 //! Invariants
 //! 1. A worker executes commands only while its state is RUNNING.
@@ -40,10 +40,10 @@ use std::time::{Duration, Instant};
 
 const IDLE: u8 = 0;
 const RUNNING: u8 = 1;
-/// *Mid-unit* in invariant 4.
+/// The state *mid-unit*, see invariant 4.
 const MID_UNIT: u8 = 2;
 
-/// The meeting point of all workers.
+/// The state of quiescence, which all workers share.
 pub struct Quiesce {
     requested: AtomicBool,
     workers: Box<[WorkerState]>,
@@ -60,16 +60,16 @@ struct Gate {
     holder: Option<usize>,
     /// Number of workers that quiesce the others in the middle of a unit, or wait to do so.
     mid_unit: usize,
-    /// How many of these workers need only brief quiescence.
+    /// How many of the workers that `mid_unit` counts need only brief quiescence.
     brief: usize,
-    /// True if one of these workers needs access to everything.
+    /// True if one of the workers that `mid_unit` counts needs access to everything.
     wide: bool,
     /// Number of scripts that refuse quiescence.
     refusing: usize,
     /// True if quiescence is permanent (invariant 7).
     for_good: bool,
-    /// Number of threads that wait for a change of these fields or of a worker's state. Waking
-    /// costs a system call even if no thread waits.
+    /// Number of threads that wait for a change to these fields or to a worker's state. Waking costs a system call even
+    /// if no thread waits.
     waiting: usize,
 }
 
@@ -330,7 +330,7 @@ impl Quiesce {
         state.store(RUNNING, Ordering::Release);
     }
 
-    /// From now on, no worker gets quiescence between two commands.
+    /// Refuses quiescence: from now on, no worker gets it between two commands.
     pub fn refuse(&self) {
         lock(&self.gate).refusing += 1;
         self.announce();
@@ -577,7 +577,7 @@ mod loom_tests {
     }
 
     #[test]
-    fn access_beyond_the_own_slots_excludes_holders_and_quiescence() {
+    fn access_beyond_own_slots_excludes_holders_and_quiescence() {
         check(|| {
             let all = Arc::new((Quiesce::new(2), Slot::new(), Slot::new()));
             let other = Arc::clone(&all);
@@ -611,7 +611,7 @@ mod loom_tests {
     }
 
     #[test]
-    fn two_that_become_slow_at_once_do_not_wait_for_each_other() {
+    fn two_scripts_that_become_slow_together_do_not_wait_for_each_other() {
         check(|| {
             let all = Arc::new((Quiesce::new(2), Slot::new(), AtomicUsize::new(0)));
             let run = |worker: usize, all: &(Quiesce, Slot, AtomicUsize)| {
@@ -633,7 +633,7 @@ mod loom_tests {
     }
 
     #[test]
-    fn one_that_becomes_slow_ends_the_wait_of_one_that_goes_beyond_its_slots() {
+    fn a_script_that_becomes_slow_ends_the_wait_of_one_that_needs_other_slots() {
         check(|| {
             let all = Arc::new((Quiesce::new(2), Slot::new()));
             let other = Arc::clone(&all);

@@ -34,7 +34,7 @@ impl Settings {
         self.in_force.load_full()
     }
 
-    /// Increases with every change.
+    /// The generation of the settings, which increases with every change.
     #[inline]
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)

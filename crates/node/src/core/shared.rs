@@ -225,8 +225,8 @@ impl Shared {
         self.mailboxes.wake_all();
     }
 
-    /// Updates whether writes are rejected because too few replicas are good. The timers call this repeatedly, because
-    /// the lag of a replica grows as time passes.
+    /// Updates whether writes are rejected because too few replicas have a small lag. The timers call this repeatedly,
+    /// because the lag of a replica grows as time passes.
     pub fn update_few_replicas(&self, settings: &ReplicationSettings) {
         let few = needs_good(settings)
             && !self.conditions.is_replica()

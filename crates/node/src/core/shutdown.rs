@@ -3,10 +3,10 @@
 //! ```text
 //! SIGTERM ── scheduled ──┐
 //!                        ├─ waits for replicas ── saved, synchronized ── is requested ── process exits
-//! SHUTDOWN ──────────────┘        │ SHUTDOWN ABORT, or it cannot be saved
+//! SHUTDOWN ──────────────┘        │ SHUTDOWN ABORT, or the dataset cannot be saved
 //!                                 └─ called off
 //! ```
-//! If workers have work to do before the shutdown, the timers of one worker handle a signal. The work of each step is
+//! If workers have work to do before the shutdown, the timers of one worker handle the signal. The work of each step is
 //! in `persistence/ending.rs`.
 
 use brisk_config::choice::ShutdownMode;

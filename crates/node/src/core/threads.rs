@@ -5,7 +5,7 @@ use super::long::LongWork;
 use super::mailbox::Mailboxes;
 use brisk_engine::Keyspace;
 
-/// The handles of these threads.
+/// The handles of the threads to which workers delegate work.
 #[derive(Debug, Default)]
 pub struct HelperThreads {
     /// The thread that frees large values.

@@ -24,7 +24,7 @@ pub fn show_to_monitors(core: &mut Core, session: &Session, row: &Row, words: &A
     show_to_monitors_as(core, &client, session, row, words);
 }
 
-/// Shows a command that a script called to the sessions that run MONITOR.
+/// Sends a line for a command that a script ran to all monitors.
 #[cold]
 pub fn show_script_to_monitors(core: &mut Core, session: &Session, row: &Row, words: &Args<'_>) {
     show_to_monitors_as(core, "lua", session, row, words);

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_quotes_what_is_not_printable() {
+    fn a_line_escapes_unprintable_bytes() {
         let words: [&[u8]; 3] = [b"SET", b"a \"b\\\r\n\t\x07\x08", b"\x00\x7f\xe9"];
         let line = line(1_700_000_000_000_042, 3, "127.0.0.1:5000", words.into_iter());
         let expected = concat!(

@@ -18,17 +18,19 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-/// Maximum memory for entries that were emitted but not written yet. Entries that are emitted because of changes come
-/// on top of the entries that the walkers emit.
+/// Maximum memory for entries that have been emitted but not written yet. The walkers pause at half of this limit or
+/// earlier, so that the rest is left for entries that are emitted because of changes.
 const QUEUE_BYTES_MAX: u64 = 1 << 30;
-/// Maximum memory for these entries as a fraction of `maxmemory`: one part in this number.
+/// Maximum memory for entries that have been emitted but not written yet, as a fraction of `maxmemory`: one part in
+/// this number.
 const QUEUE_SHARE: u64 = 10;
-/// With a smaller limit, a few large values would abort a snapshot.
+/// Lower bound of the limit on memory for entries that have been emitted but not written yet. With a lower limit, a few
+/// large values would abort a snapshot.
 const QUEUE_BYTES_MIN: u64 = 32 << 20;
 /// Seconds before a failed automatic snapshot is retried.
 const RETRY_S: u64 = 5;
 
-/// The result of BGSAVE.
+/// The result of BGSAVE or BGREWRITEAOF.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobStart {
     Started,

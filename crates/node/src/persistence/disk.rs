@@ -14,14 +14,17 @@ pub trait Disk: Clone {
     fn open(&self, path: &Path) -> io::Result<Self::File>;
     /// Opens a file for appending; creates it if it does not exist.
     fn open_to_append(&self, path: &Path) -> io::Result<Self::File>;
-    /// Appends both buffers with one system call. Returns the number of bytes appended, which may be fewer.
+    /// Appends both buffers with one system call. Returns the number of bytes appended, which may be less than the
+    /// length of both.
     fn append(&self, file: &Self::File, head: &[u8], body: &[u8]) -> io::Result<usize>;
     fn len(&self, file: &Self::File) -> io::Result<u64>;
     fn set_len(&self, file: &Self::File, bytes: u64) -> io::Result<()>;
-    /// Returns when written data would survive a power failure. After an error, the contents of the disk are unknown. A
-    /// retry may report success although data is lost, because the kernel drops data that it could not write.
+    /// Blocks until the written data would survive a power failure. After an error, the contents of the disk are
+    /// unknown. A retry may report success although data is lost, because the kernel drops data that it could not
+    /// write.
     fn sync(&self, file: &Self::File) -> io::Result<()>;
-    /// The same as `sync`, without metadata that only directory listings show: the file's times.
+    /// The same as `sync`, except that the file's timestamps, which only directory listings show, need not be on the
+    /// disk.
     fn sync_data(&self, file: &Self::File) -> io::Result<()>;
     /// The length of a file; `None` if there is no file with this name.
     fn len_of(&self, path: &Path) -> io::Result<Option<u64>>;

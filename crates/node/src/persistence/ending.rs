@@ -1,8 +1,7 @@
 //! The shutdown of the server: replicas catch up, then the data is written to the disk.
 //!
 //! ```text
-//! begin ─┬─ no replica, or all have everything ───────────────┬─ end: snapshot, append-only file ─
-//! exit
+//! begin ─┬─ no replica, or all have everything ───────────────┬─ end: snapshot, append-only file ─ exit
 //!        └─ writes wait; the timers check whether replicas    │    │ cannot
 //!           have caught up, or `shutdown-timeout` has passed ─┘    └─ call_off: writes continue, callers
 //!               └───────────────── SHUTDOWN ABORT ────────────────►   of SHUTDOWN get an error
@@ -13,7 +12,7 @@
 //! offset is updated while the stream grows.
 //!
 //! In a cluster, the primary of a shard first hands over to a live replica, if there is one: see `cluster/switch.rs`.
-//! If the handover fails, it waits for its replicas like any other primary.
+//! If the handover fails, the primary waits for its replicas like any other primary.
 //!
 //! After the snapshot, no client is served, because acknowledged writes would be lost.
 
@@ -291,7 +290,7 @@ fn end(core: &Core, how: ShutdownMode, called_off: impl Fn() -> bool) -> Result<
         if rewrite::is_first(shared) {
             let log = &shared.log;
             if !how.force {
-                // Data that is not in a snapshot either would be lost.
+                // Data that is neither in the append-only file nor in a snapshot would be lost.
                 log.warning(format_args!("Writing initial AOF, can't exit."));
                 return Err(cannot_end(shared));
             }

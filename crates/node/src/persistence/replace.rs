@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_file_reaches_the_disk_by_steps() {
+    fn a_large_file_reaches_the_disk_in_steps() {
         let disk = disk(0);
         attempt(&disk, &vec![1; STEP_BYTES * 2]).unwrap();
         assert!(disk.calls().iter().filter(|call| **call == "sync").count() >= 2);

@@ -28,7 +28,7 @@ fn temporary_names() -> [String; 2] {
     [format!("temp-{pid}.rdb"), format!("temp-bg-{pid}.rdb")]
 }
 
-/// Removes incomplete snapshots before the process exits immediately.
+/// Removes the files of incomplete snapshots. Called before an immediate exit of the process.
 pub fn discard_unfinished(config: &Config) {
     for name in temporary_names() {
         // Usually the file does not exist.
@@ -63,8 +63,8 @@ fn save_on<D: Disk>(disk: &D, core: &Core) -> Result<(), Failure> {
     })
 }
 
-/// Pauses for the `rdb-key-save-delay` of `keys` keys, as it was set when the snapshot began, but only until `is_over`.
-/// For tests that need slow snapshots.
+/// Pauses for the `rdb-key-save-delay` of `keys` keys, as it was set when the snapshot began, or until `is_over`
+/// returns true. For tests that need slow snapshots.
 pub(super) fn delay(config: &Config, keys: u64, is_over: impl Fn() -> bool) {
     let us = config.persistence.rdb_key_save_delay.max(0).cast_unsigned();
     if us == 0 {
@@ -76,7 +76,7 @@ pub(super) fn delay(config: &Config, keys: u64, is_over: impl Fn() -> bool) {
         if left.is_zero() {
             break;
         }
-        // No thread wakes it earlier.
+        // No other thread unparks this thread earlier.
         std::thread::park_timeout(left.min(DELAY_SLICE));
     }
 }
@@ -160,8 +160,8 @@ pub(crate) struct Head {
     used_memory: u64,
     libraries: Arc<Set>,
     is_base: bool,
-    /// The history and the offset at that time, and the database that the stream had selected. `None` if there is no
-    /// replication backlog.
+    /// The history and the offset at the beginning of the snapshot, and the database that the stream had selected.
+    /// `None` if there is no replication backlog.
     lineage: Option<(String, u64, DbNumber)>,
 }
 

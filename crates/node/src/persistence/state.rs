@@ -85,7 +85,8 @@ pub struct Loading {
     keys_delayed: AtomicU64,
     /// Keys without elements that were left out.
     empty_keys: AtomicU64,
-    /// Tallies of loading threads, which later threads reuse, because the number of loaded files is not bounded.
+    /// Tallies of loading threads that have ended. Later threads reuse these tallies, because the number of loaded
+    /// files is not bounded.
     tallies: Mutex<Vec<Arc<Tally>>>,
 }
 
@@ -332,7 +333,8 @@ impl Snapshots {
         self.last_save_s.load(Ordering::Relaxed)
     }
 
-    /// How many of `changes` are not on the disk. `changes` may have been read before a save that ended since then.
+    /// How many of `changes` are not on the disk. `changes` may have been read before a save that has ended in the
+    /// meantime.
     pub fn changes_since(&self, changes: u64) -> u64 {
         changes.saturating_sub(self.changes_saved.load(Ordering::Relaxed))
     }

@@ -10,11 +10,11 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Number of deliveries at which all workers hold commands back until the inbox is emptied. They take some ten
-/// milliseconds. A message counts once for each subscriber on this worker. The messages of one command may exceed the
-/// limit.
+/// Number of deliveries at which all workers hold commands back until the inbox is emptied. This many deliveries take
+/// about ten milliseconds. A message counts once for each subscriber on this worker. The messages of one command may
+/// exceed the limit.
 const DELIVERIES_MAX: usize = 64 * 1024;
-/// The corresponding limit in bytes of messages.
+/// Number of bytes of messages at which all workers hold commands back until the inbox is emptied.
 const BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// A message for a worker to deliver.
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_inbox_says_so_once_until_it_is_emptied() {
+    fn a_full_inbox_is_reported_once_until_it_is_emptied() {
         let inbox = Inbox::default();
         let large = || message(&vec![b'x'; BYTES_MAX]);
         for _ in 0..2 {

@@ -36,7 +36,7 @@ pub fn publish_events(core: &mut Core) {
 /// Sends a message to all subscribers of a channel. Returns the number of subscriptions.
 pub fn publish(core: &mut Core, space: Space, channel: &[u8], payload: &[u8]) -> usize {
     let published = core.shared.pubsub.publish(space, channel, payload);
-    // The worker takes its own inbox right after its command.
+    // This worker takes the messages of its own inbox right after its command.
     for worker in published.woken.into_iter().filter(|worker| *worker != core.id) {
         core.shared.mailboxes.wake(worker);
     }

@@ -1,4 +1,4 @@
-//! Waiting until replicas have acknowledged changes or changes are durable on the disk. Sessions wait in WAIT and
+//! Waits until replicas have acknowledged changes, or until changes are durable on the disk. Sessions wait in WAIT and
 //! WAITAOF, or before each reply (CLIENT DURABILITY).
 
 use super::Replication;
@@ -9,7 +9,7 @@ use brisk_engine::{CommandError, Outcome, Reply};
 /// The request that makes a replica acknowledge its offset immediately.
 pub const GETACK_REQUEST: &[u8] = b"*3\r\n$8\r\nREPLCONF\r\n$6\r\nGETACK\r\n$1\r\n*\r\n";
 
-/// The most replicas that replies of a client can wait for.
+/// Maximum number of replicas that a client's replies can wait for.
 pub const REPLICAS_MAX: usize = 16;
 
 const NO_FILE: &str = "ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled.";
@@ -192,7 +192,7 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn a_previous_request_applies_until_all_earlier_replies_have_left() {
+    fn a_previous_request_applies_until_all_earlier_replies_have_been_sent() {
         let by = |count, ack_epoch| Some(Acknowledged { count, timeout_ms: None, ack_epoch });
         let mut requested = RequestedDurability::default();
         assert_eq!((requested.level(Level::Log), requested.replicas()), (Level::Log, None));

@@ -26,8 +26,8 @@ use std::sync::Arc;
 const TAIL_BYTES_MAX: usize = 16 * 1024;
 /// The largest size of a block. A block is held whole even if only a part of it is needed.
 pub(super) const BLOCK_BYTES_MAX: usize = 64 * 1024;
-/// The most blocks that are dropped in one call, in addition to the number that was added. After `repl-backlog-size` is
-/// lowered, many blocks may have to be dropped.
+/// Maximum number of blocks that are dropped in one call, in addition to the number that was added. After
+/// `repl-backlog-size` is lowered, many blocks may have to be dropped.
 const DROPPED_BLOCKS_MAX: usize = 256;
 
 /// A part of the stream.
@@ -133,9 +133,9 @@ impl Backlog {
         }
     }
 
-    /// Returns blocks from the front that together are whole transactions and have about `most` bytes. Returns fewer
-    /// blocks if the remaining blocks would have less than `wanted` bytes. The last block is left out because it grows.
-    /// O(blocks).
+    /// Returns blocks from the front that together contain whole transactions and have about `most` bytes. Returns
+    /// fewer blocks if the remaining blocks would have less than `wanted` bytes. The last block is left out because it
+    /// grows. O(blocks).
     pub(super) fn front(&self, most: usize, wanted: u64) -> Vec<(Arc<Vec<u8>>, bool)> {
         let (mut found, mut bytes, mut whole) = (Vec::new(), 0, 0);
         for block in self.blocks.range(..self.blocks.len().saturating_sub(1)) {
@@ -181,7 +181,7 @@ impl Backlog {
             if end <= at {
                 break;
             }
-            // Both are offsets within a block, so they fit into `usize`.
+            // Both differences are offsets within a block, so they fit into `usize`.
             let range = (at - block.from) as usize..(end - block.from) as usize;
             taken += range.len();
             into.push(StreamPiece { bytes: Arc::clone(&block.bytes), range });

@@ -43,8 +43,8 @@ pub trait Environment: Send + Sync {
     /// Pauses the current thread for about this long.
     fn sleep(&self, time: Duration);
 
-    /// Waits until `condition` returns true, but no longer than `timeout`. Returns its last result. `condition` itself
-    /// waits for up to the time in its argument.
+    /// Waits until `condition` returns true, but no longer than `timeout`. Returns the last result of `condition`,
+    /// which itself waits for up to the time in its argument.
     fn wait(&self, timeout: Duration, condition: &mut dyn FnMut(Duration) -> bool) -> bool;
 
     /// Connects to an address. If `source` is an address of this machine, it is the source address of the connection.
@@ -76,7 +76,7 @@ pub trait Socket: AsFd + Send + Sync {
     /// Sets the maximum time for which a read or a write waits.
     ///
     /// # Errors
-    /// The socket does not accept it.
+    /// The socket does not accept the timeout.
     fn set_timeout(&self, timeout: Duration) -> io::Result<()>;
 
     /// The address of the other end.

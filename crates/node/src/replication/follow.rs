@@ -97,7 +97,7 @@ pub fn note_synchronised(core: &Core, session: &mut Session) {
     progress.leave();
     progress.set_stage(ReplicaStage::Online);
     session.record.set(flag::SYNCHRONISES, false);
-    // The time since its last message is measured from now.
+    // The time since the replica's last message is measured from now on.
     let now_ms = brisk_reactor::unix_ms();
     session.record.last_active_ms.store(now_ms, Ordering::Relaxed);
     core.shared.replication.replicas.note_online(&session.record, now_ms);

@@ -2,7 +2,7 @@
 //!
 //! A history has an id of 40 hexadecimal digits. A position in it is an *offset*, a number of bytes of its stream. A
 //! replica uses the offsets of its primary, so its offset is valid with every server that follows the same primary.
-//! Within the server positions are tickets, which only grow, even if the history changes. The difference between
+//! Within the server, positions are tickets, which only grow, even if the history changes. The difference between
 //! offsets and tickets changes when the history changes.
 
 use brisk_engine::keyspace::Ticket;
@@ -42,7 +42,7 @@ impl Offset {
     }
 }
 
-/// Digits of an id.
+/// Number of digits of an id.
 pub const ID_LEN: usize = 40;
 
 /// The ids of the history, and the offset of its stream.
@@ -64,7 +64,7 @@ pub struct ReplicationIds {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FormerHistory {
     pub id: String,
-    /// The offset after the last byte that they share.
+    /// The offset after the last byte that both histories have in common.
     pub end: u64,
 }
 
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn an_offset_of_others_leaves_room_to_count_on_from() {
+    fn an_accepted_offset_leaves_room_for_further_bytes() {
         for (text, number) in [("0", 0), ("17", 17), ("4611686018427387904", Offset::MAX)] {
             assert_eq!(Offset::read(text.as_bytes()).map(Offset::get), Some(number));
         }
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_forty_digits() {
+    fn ids_are_forty_digits() {
         let id = new_id(&mut Random::seeded(7));
         assert!(is_id(id.as_bytes()) && id != new_id(&mut Random::seeded(8)));
         assert!(!is_id(b"?") && !is_id("g".repeat(ID_LEN).as_bytes()));

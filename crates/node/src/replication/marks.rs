@@ -1,17 +1,17 @@
 //! The times at which parts of the stream were appended, from which the lag of a replica in seconds is computed.
 //!
 //! A mark is a position and the time at which the byte at this position was appended. A byte between two marks was
-//! appended at the time of the first mark, or later by less than the distance of the marks. The distance is
-//! [`APART_MS`]; if the oldest mark is old, the distance is larger.
+//! appended at the time of the first mark, or later, but by less than the time between the two marks. The time between
+//! two marks is [`APART_MS`], or longer if the oldest mark is old.
 
 use std::collections::VecDeque;
 
-/// The smallest distance in time between two marks.
+/// The shortest time between two marks.
 const APART_MS: u64 = 100;
-/// The largest number of marks. When it is exceeded, every second mark is dropped and the distance doubles. For a lag
-/// of hours, tenths of a second do not matter.
+/// The largest number of marks. When it is exceeded, every second mark is dropped, which doubles the time between
+/// marks. For a lag of hours, tenths of a second do not matter.
 const MARKS_MAX: usize = 1024;
-/// If there are fewer marks than this, the distance is reset to the smallest.
+/// If there are fewer marks than this, the time between marks is reset to [`APART_MS`].
 const MARKS_FEW: usize = 16;
 
 /// Marks in the order of positions.
@@ -19,7 +19,7 @@ const MARKS_FEW: usize = 16;
 pub(super) struct Marks {
     /// Positions and times in Unix ms.
     marks: VecDeque<(u64, u64)>,
-    /// The current distance between marks.
+    /// The current time between marks.
     apart_ms: u64,
 }
 
@@ -95,7 +95,7 @@ mod tests {
             assert!(marks.marks.len() <= MARKS_MAX);
         }
         assert_eq!(marks.appended_ms(0), Some(0));
-        // Half of the maximum number of marks covers the whole time, and the distance may just have doubled.
+        // Half of the maximum number of marks covers the whole time, and the time between marks may just have doubled.
         let gap_max = 100_000 * 1_000 / (MARKS_MAX as u64 / 4);
         for place in [1_000_u64, 500_005, 999_000] {
             let (made, exact) = (marks.appended_ms(place).unwrap_or(0), place / 10 * 1_000);

@@ -19,7 +19,7 @@ use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-/// The maximum number of bytes that are written but not yet taken by all readers. One block may come on top.
+/// The maximum number of bytes that are written but not yet taken by all readers. One more block may be held.
 pub const HELD_BYTES_MAX: usize = 8 << 20;
 /// The size of a block. The last block is smaller.
 const BLOCK_BYTES: usize = 128 << 10;

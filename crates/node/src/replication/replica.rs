@@ -20,9 +20,9 @@ pub struct ReplicaSession {
     has_reply: bool,
     /// How much of its snapshot the replica was sent.
     pub snapshot: SnapshotSending,
-    /// Bytes of the stream in its output, after the bytes of the snapshot. The backlog holds them.
+    /// Bytes of the stream in the replica's output, after the bytes of the snapshot. The backlog holds these bytes.
     stream_unsent: u64,
-    /// Bytes that are held for the replica in addition to the stream. The sum over all replicas includes this number.
+    /// Bytes that are held for the replica in addition to the stream, as last added to the total in `Replicas::held`.
     pub(super) held: u64,
 }
 
@@ -46,9 +46,9 @@ pub struct ReplicaOptions {
 pub struct SnapshotSending {
     /// True if the replica has received the position at which the snapshot ends.
     has_position: bool,
-    /// Bytes of the snapshot that are in its output or were sent. `None` before the first.
+    /// Bytes of the snapshot that are in the replica's output or were sent. `None` before the first byte.
     sent: Option<u64>,
-    /// Bytes of the snapshot in its output. They count toward no limit.
+    /// Bytes of the snapshot in the replica's output. They count toward no limit.
     unsent: u64,
     /// For a snapshot that is sent while it is being written: the number of bytes that the kernel has taken, and the
     /// time in Unix ms at which this number last changed.
@@ -68,18 +68,18 @@ impl SnapshotSending {
         self.taken = (0, now_ms);
     }
 
-    /// Bytes of the snapshot that are in its output or were sent. `None` before the first.
+    /// Bytes of the snapshot that are in the replica's output or were sent. `None` before the first byte.
     pub fn sent(&self) -> Option<u64> {
         self.sent
     }
 
-    /// Counts bytes of the snapshot that were added to its output.
+    /// Counts bytes of the snapshot that were added to the replica's output.
     pub fn count_sent(&mut self, bytes: usize) {
         self.sent = Some(self.sent.unwrap_or(0) + bytes as u64);
         self.unsent += bytes as u64;
     }
 
-    /// Bytes of the snapshot in its output.
+    /// Bytes of the snapshot in the replica's output.
     pub fn unsent(&self) -> u64 {
         self.unsent
     }
@@ -130,12 +130,12 @@ impl ReplicaSession {
         self.acknowledges = acknowledges;
     }
 
-    /// The session is no longer a replica. Returns its progress.
+    /// Notes that the session is no longer a replica. Returns its progress.
     pub(super) fn end(&mut self) -> Option<Arc<ReplicaProgress>> {
         self.progress.take()
     }
 
-    /// Its progress. `None` for a session that has only announced itself.
+    /// The replica's progress. `None` for a session that has only announced itself.
     #[inline]
     pub fn progress(&self) -> Option<&Arc<ReplicaProgress>> {
         self.progress.as_ref()
@@ -151,7 +151,7 @@ impl ReplicaSession {
         self.acknowledges
     }
 
-    /// Sets whether its output contains the reply after which the stream follows.
+    /// Sets whether the session's output contains the reply after which the stream follows.
     pub fn set_has_reply(&mut self, has_reply: bool) {
         self.has_reply = has_reply;
     }
@@ -161,18 +161,18 @@ impl ReplicaSession {
         std::mem::take(&mut self.has_reply)
     }
 
-    /// Bytes of the stream in its output.
+    /// Bytes of the stream in the replica's output.
     #[inline]
     pub fn stream_unsent(&self) -> u64 {
         self.stream_unsent
     }
 
-    /// Counts bytes of the stream that were added to its output.
+    /// Counts bytes of the stream that were added to the replica's output.
     pub fn count_stream(&mut self, bytes: u64) {
         self.stream_unsent += bytes;
     }
 
-    /// Notes the number of bytes of its output that the kernel has not taken.
+    /// Notes the number of bytes of the replica's output that the kernel has not taken.
     pub fn note_unsent(&mut self, unsent: u64) {
         self.stream_unsent = self.stream_unsent.min(unsent);
         self.snapshot.bound_unsent(unsent - self.stream_unsent);
@@ -183,7 +183,7 @@ impl ReplicaSession {
         }
     }
 
-    /// True if the replica counts as lost after it has sent nothing for a long time.
+    /// True if the replica is considered lost after it has sent nothing for a long time.
     pub fn must_acknowledge(&self) -> bool {
         self.progress.as_ref().is_some_and(|progress| {
             let is_online = progress.stage() == ReplicaStage::Online;
@@ -196,16 +196,16 @@ impl ReplicaSession {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ReplicaStage {
-    /// Its snapshot has not begun or is not complete.
+    /// The replica's snapshot has not begun or is not complete.
     Waits,
-    /// Its snapshot is being sent.
+    /// The replica's snapshot is being sent.
     GetsSnapshot,
     /// The replica has the snapshot, or needs none, and receives the stream.
     Online,
 }
 
 impl ReplicaStage {
-    /// Its name in INFO and in the log.
+    /// The name of the stage in INFO and in the log.
     pub fn word(self) -> &'static str {
         match self {
             ReplicaStage::Waits => "wait_bgsave",
@@ -218,7 +218,8 @@ impl ReplicaStage {
 /// The progress of a replica, shared by its worker, the stream, and the thread that writes snapshots.
 pub struct ReplicaProgress {
     stage: AtomicU8,
-    /// The position up to which the stream was added to its output; [`NOT_YET`] before its snapshot has begun.
+    /// The position up to which the stream was added to the replica's output; [`NOT_YET`] before the replica's snapshot
+    /// has begun.
     handed: AtomicU64,
     /// The position up to which the kernel has taken the stream, or [`NOT_YET`]. The backlog or the file keeps later
     /// bytes.
@@ -228,7 +229,7 @@ pub struct ReplicaProgress {
     /// True if the replica has not caught up since its full synchronization began, or since it resumed in the spill
     /// file. Its missing bytes count toward no limit as long as they may spill to a file.
     catches_up: AtomicBool,
-    /// Its snapshot, and its number among the replicas of this snapshot.
+    /// The replica's snapshot, and the replica's number among all replicas that receive this snapshot.
     transfer: Mutex<Option<(Arc<SnapshotTransfer>, u64)>>,
 }
 
@@ -254,7 +255,7 @@ impl ReplicaProgress {
         self.handed().is_some()
     }
 
-    /// The position up to which the stream was added to its output, if the replica has a position.
+    /// The position up to which the stream was added to the output, if the replica has a position.
     #[inline]
     pub fn handed(&self) -> Option<u64> {
         Some(self.handed.load(Ordering::Relaxed)).filter(|place| *place != NOT_YET)
@@ -266,7 +267,7 @@ impl ReplicaProgress {
         Some(self.sent.load(Ordering::Relaxed)).filter(|place| *place != NOT_YET)
     }
 
-    /// Sets the position up to which the stream was added to its output. Called only by its worker.
+    /// Sets the position up to which the stream was added to the replica's output. Called only by the replica's worker.
     pub(super) fn hand(&self, place: u64) {
         self.handed.store(place, Ordering::Relaxed);
     }
@@ -289,7 +290,7 @@ impl ReplicaProgress {
         self.stage.store(stage as u8, Ordering::Relaxed);
     }
 
-    /// Its snapshot, from the beginning until the snapshot was sent.
+    /// The snapshot that the replica is being sent, if any.
     pub fn transfer(&self) -> Option<Arc<SnapshotTransfer>> {
         self.transfer.lock().even_poisoned().as_ref().map(|(transfer, _)| Arc::clone(transfer))
     }

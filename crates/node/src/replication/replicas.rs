@@ -30,7 +30,7 @@ pub struct ReplicaHandle {
     pub filter: Option<ReplicaFilter>,
     /// The last acknowledged offset; 0 before the first.
     pub acked: u64,
-    /// When its last message arrived, in Unix ms. Initially the time at which its snapshot ended.
+    /// When the replica's last message arrived, in Unix ms. Initially the time at which the replica's snapshot ended.
     pub acked_ms: u64,
     /// The acknowledged offset as a position in the stream, or the position at which the replica resumed. `None` before
     /// the first acknowledgement, and if the offset predates the start of this server.
@@ -70,12 +70,12 @@ impl ReplicaHandle {
         name_of(self.ip, self.port, &self.client)
     }
 
-    /// True if both are connections of the same server, according to the address that it has announced.
+    /// True if both handles are connections of the same server, according to the address that the server has announced.
     fn is_same_as(&self, other: &ReplicaHandle) -> bool {
         self.port > 0 && (self.ip, self.port) == (other.ip, other.port)
     }
 
-    /// Seconds since its last message.
+    /// Seconds since the replica's last message.
     pub fn lag_s(&self, now_ms: u64) -> u64 {
         now_ms.saturating_sub(self.acked_ms) / 1000
     }
@@ -222,7 +222,7 @@ impl Replicas {
         self.update_acknowledged(list);
     }
 
-    /// O(replicas²).
+    /// Updates `acknowledged` after a change of the list. O(replicas²).
     fn update_acknowledged(&self, list: &[ReplicaHandle]) {
         // A replica may have reconnected while its previous connection still seems to be open. Both connections are
         // only one copy of the data, so only the latest connection counts.
@@ -309,7 +309,7 @@ fn find<'l>(list: &'l mut [ReplicaHandle], client: &ClientRecord) -> Option<&'l 
     list.iter_mut().find(|replica| replica.client.id == client.id)
 }
 
-/// True if any replica has not caught up since its full synchronization began, or since it resumed in the file.
+/// True if any replica has not caught up since its full synchronization began, or since it resumed in the spill file.
 pub(super) fn has_catching_up(list: &[ReplicaHandle]) -> bool {
     list.iter().any(|replica| replica.progress.catches_up())
 }

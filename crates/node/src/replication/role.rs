@@ -126,10 +126,10 @@ fn propagate_gone(core: &Core, offset: Offset, gone: &ExpiredKeys) {
     }
 }
 
-/// Starts to follow the primary of the settings after the server's own dataset is loaded.
+/// Starts to follow the primary that the settings name. Called after the server's own dataset is loaded.
 pub fn begin(shared: &'static Shared) {
     let upstream = Arc::clone(&shared.replication.upstream);
-    // Read before the address. If the address changes in between, the generation is outdated.
+    // Read the generation before the address. If the address changes in between, this generation is outdated.
     let generation = upstream.generation();
     if let Some(primary) = shared.config().replication.replicaof.clone() {
         start(shared, upstream, primary, generation);

@@ -21,18 +21,18 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-/// Bytes of blocks that are moved in one step. Up to one transaction comes on top.
+/// Bytes of blocks that are moved in one step. The number is rounded up to the end of a transaction.
 pub(super) const MOVED_BYTES: usize = 4 << 20;
-/// The smallest distance between the transaction ends that are noted. About the number of bytes that a replica is given
-/// at a time.
+/// Minimum distance in bytes between two transaction ends that are noted. This is about the number of bytes that a
+/// replica is given at a time.
 const ENDS_APART: u64 = 128 << 10;
 
 /// The file.
 pub(super) struct Spilled {
     file: Arc<File>,
-    /// The position of its first byte.
+    /// The position of the file's first byte in the stream.
     from: u64,
-    /// The position after its last byte. A transaction ends there.
+    /// The position after the file's last byte. A transaction ends there.
     end: u64,
     /// Some of the positions where transactions end.
     ends: Vec<u64>,

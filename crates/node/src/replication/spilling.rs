@@ -12,12 +12,12 @@ use std::sync::Arc;
 use std::thread::{Builder, park_timeout};
 use std::time::Duration;
 
-/// How often the thread checks whether a replica still needs it. It is also woken when there is work.
+/// How often the thread checks whether a replica still needs the file. The thread is also woken when there is work.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// The largest size of the file.
 const FILE_BYTES_MAX: u64 = 64 << 30;
-/// The file leaves a twentieth of the disk free, but at most this many bytes, because the append-only file needs the
-/// space more. A twentieth of a large disk would be tens of gigabytes, and disks often have less free space.
+/// The file must leave a twentieth of the disk free, or this many bytes if that is less, because the append-only file
+/// needs the space more. A twentieth of a large disk would be tens of gigabytes, and disks often have less free space.
 const FREE_BYTES: u64 = 1 << 30;
 const FREE_SHARE: u64 = 20;
 

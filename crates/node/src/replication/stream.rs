@@ -83,7 +83,7 @@ impl StreamState {
 pub struct Kept {
     /// The position of the first byte.
     pub first: Ticket,
-    /// Bytes, in memory and in the file.
+    /// Number of bytes, in memory and in the file.
     pub bytes: u64,
 }
 

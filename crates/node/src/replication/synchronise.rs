@@ -37,8 +37,8 @@ use brisk_engine::keyspace::Cut;
 use brisk_persist::rdb::VERSION;
 use std::sync::Arc;
 
-/// Maximum number of keys that are examined, while workers are quiesced, to choose the version of the file: about 1 ms
-/// by estimate. No key is examined if no hash field ever had a TTL.
+/// Maximum number of keys that are examined, while workers are quiesced, to choose the version of the file. This takes
+/// an estimated 1 ms. No key is examined if no hash field ever had a TTL.
 const KEYS_LOOKED_AT_MAX: usize = 10_000;
 
 /// Begins a snapshot for the replicas that wait for one, unless another one is being written or the settings delay it

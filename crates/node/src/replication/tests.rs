@@ -52,7 +52,7 @@ impl World {
         self.keyspace.begin_cut(SlotSet::all(), options).expect("no other cut")
     }
 
-    /// The waiting replicas follow the stream from its current end.
+    /// Lets the waiting replicas follow the stream from its current end.
     fn join(&self) -> Arc<SnapshotTransfer> {
         let transfer = Arc::new(SnapshotTransfer::new(self.cut(), self.journal.end().0, None));
         self.replication.join((&transfer, None), &self.journal, 1);
@@ -112,7 +112,7 @@ fn replicas_get_the_stream_from_their_snapshots_on() {
 }
 
 #[test]
-fn a_replica_resumes_if_the_stream_keeps_its_position() {
+fn a_replica_resumes_if_the_stream_still_contains_its_position() {
     let world = World::new();
     let replication = &world.replication;
     assert_eq!(replication.resume(replica(1, 0), Ticket(0)), None);
@@ -197,7 +197,7 @@ fn the_slowest_replica_decides_how_much_is_held() {
         world.dispatch(&[b'x'; 10_000]);
     }
     assert_eq!((replication.stream_bytes(), replication.buffered()), (1_000_000, 950_000));
-    // All but one have received nearly everything.
+    // All replicas but one have received nearly everything.
     for one in &slow[1..] {
         one.begin_at(990_000);
     }

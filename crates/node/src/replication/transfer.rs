@@ -1,6 +1,6 @@
-//! The transfer of a snapshot to the replicas that requested it. Either a cut is written to a file, and then the file
-//! is sent. Or the cut is written to a [`SnapshotPipe`], from which replicas receive it at the same time. Some replicas
-//! request a snapshot without keys, which needs no cut.
+//! The transfer of a snapshot to the replicas that requested it. A cut is written either to a file that is then sent,
+//! or to a [`SnapshotPipe`] from which replicas receive it at the same time. Some replicas request a snapshot without
+//! keys, which needs no cut.
 
 use super::pipe::{PipeRead, SnapshotPipe};
 use crate::persistence::state::Underway;
@@ -101,7 +101,7 @@ impl SnapshotTransfer {
         self.pipe.as_ref().map_or(PipeRead::NotYet, |pipe| pipe.take(number))
     }
 
-    /// Removes a replica that has the snapshot or has disconnected. Writing ends with the last one.
+    /// Removes a replica that has the snapshot or has disconnected. When the last replica leaves, writing ends.
     pub(super) fn leave(&self, number: u64) {
         if let Some(pipe) = &self.pipe {
             pipe.leave(number);

@@ -28,7 +28,8 @@ const LAG: usize = 8;
 const PREFETCHED_KEYS_MAX: usize = 512;
 /// Maximum number of elements of one value that are prefetched together.
 const ELEMENTS_MAX: usize = 64;
-/// If there are fewer elements, it is not worth looking up their key.
+/// Minimum number of elements of one value that are prefetched. With fewer elements, it is not worth looking up their
+/// key.
 const ELEMENTS_MIN: usize = 4;
 /// Parsing ahead stops after this many arguments.
 const WORDS_MAX: usize = 4096;

@@ -146,7 +146,7 @@ pub fn is_operator_request(session: &Session, row: &Row) -> bool {
         && !spec.flags.intersects(reaches_further)
 }
 
-/// DEBUG and MODULE are off unless the configuration allows them.
+/// Rejects DEBUG and MODULE unless the configuration allows them.
 fn protected(core: &mut Core, session: &Session, row: &Row, _: &RequestFacts<'_>) -> Verdict {
     let security = &core.config.security;
     let (setting, directive) = if row.has(Flags::MODULE) {
@@ -256,8 +256,8 @@ fn memory(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_
         core.memory.begin_reply();
     }
     if session.has_old_user() {
-        // Its user was changed in the meantime. The command is run again in the next round, where its permissions are
-        // checked again.
+        // The session's user was changed in the meantime. The command is run again in the next round, where its
+        // permissions are checked again.
         return Verdict::Wait(Stall::NextRound);
     }
     let grows_queue = session.in_transaction()
@@ -443,7 +443,8 @@ fn monitor(_: &mut Core, session: &Session, _: &Row, facts: &RequestFacts<'_>) -
     }
 }
 
-/// CLIENT PAUSE and the server's own holds. Replicas and sessions that run MONITOR are never paused.
+/// Makes commands wait during CLIENT PAUSE, and while the server itself pauses commands. Replicas and sessions that run
+/// MONITOR are never paused.
 fn pause(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_>) -> Verdict {
     let waits = match core.pause_in_force() {
         Some(Paused::All) => true,
@@ -476,7 +477,7 @@ fn disk_of_primary(core: &mut Core, _: &Session, _: &Row, facts: &RequestFacts<'
     Verdict::Pass
 }
 
-/// No command of the stream is executed while a slow script runs, regardless of its keys, because the commands must be
+/// Makes all commands of the stream wait while a slow script runs, regardless of their keys, because they must be
 /// executed in order.
 fn busy_of_primary(core: &mut Core, _: &Session, _: &Row, _: &RequestFacts<'_>) -> Verdict {
     if core.shared.conditions.is_busy() { Verdict::Wait(Stall::NextRound) } else { Verdict::Pass }

@@ -87,8 +87,8 @@ pub(crate) fn invoke(
     Ok(outcome)
 }
 
-/// Stops all other workers for a request that could not lock its slots for a long time. EXEC, scripts and functions
-/// stop the workers themselves, because they lock the slots of the commands that they run.
+/// Quiesces all other workers for a request that has been unable to lock its slots for a long time. EXEC, scripts and
+/// functions quiesce the workers themselves, because they lock the slots of the commands that they run.
 #[cold]
 fn quiesce_others_if_starved(
     core: &mut Core,

@@ -28,7 +28,7 @@ impl ClientRecord {
 ///
 /// `words` are the arguments of the command. O(keys x patterns of the session's user); O(1) if the user has all
 /// permissions. The note shows the client's last command. Therefore a caller such as EXEC, which runs commands on
-/// behalf of a client's command, first stores the client's command as the last.
+/// behalf of a client's command, first stores the client's command as its last command.
 ///
 /// # Errors
 /// The permission that is missing. [`Denied::text`] and [`Denied::text_in_exec`] are Redis's messages for it.
@@ -143,9 +143,9 @@ pub fn note_denial(
     core.shared.accounts.journal().add(entry, len_max);
 }
 
-/// Called after this session has changed users. Connections that have lost their permissions are closed. If the
-/// session's own connection is one of them, it is closed after the reply. Waiting commands that are no longer permitted
-/// get an error.
+/// Called after a command of this session has changed users. Connections that have lost their permissions are closed.
+/// If the session's own connection is one of them, it is closed after the reply. Waiting commands that are no longer
+/// permitted get an error.
 pub fn settle_users(core: &mut Core, session: &mut Session, affected: Affected) {
     for (account, record) in affected.clients {
         end_forbidden_wait(core, &account, &record);

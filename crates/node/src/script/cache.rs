@@ -69,7 +69,7 @@ pub struct Scripts {
 #[derive(Debug, Default)]
 struct Known {
     by_digest: HashMap<Digest, Arc<Script>>,
-    /// Scripts that may be evicted. May include some that have been loaded with SCRIPT LOAD since.
+    /// Scripts that may be evicted. May include scripts that SCRIPT LOAD has loaded in the meantime.
     evictable: VecDeque<Arc<Script>>,
     bytes: u64,
 }
@@ -110,7 +110,8 @@ impl Scripts {
         header::of_script(source).ok().map(|(flags, _)| flags)
     }
 
-    /// Keeps a script, unless it is already kept. If it is `loaded`, it stays until a flush. Returns the script to use.
+    /// Keeps a script, unless it is already kept. If `loaded` is set, it stays until a flush. Returns the script to
+    /// use.
     pub fn keep(&self, script: Arc<Script>, loaded: bool) -> Arc<Script> {
         let mut known = self.lock();
         let script = match known.by_digest.get(&script.digest) {
@@ -131,7 +132,7 @@ impl Scripts {
         script
     }
 
-    /// Evicts the script that has been unused for the longest time, which one bit per script approximates.
+    /// Evicts approximately the least recently used script, based on one bit per script.
     fn make_room(&self, known: &mut Known) {
         while known.evictable.len() > EVALUATED_MAX {
             let Some(script) = known.evictable.pop_front() else { return };
@@ -158,7 +159,7 @@ impl Scripts {
         scripts
     }
 
-    /// Identifies the current set of scripts. Changes with each flush.
+    /// The generation of the set of scripts, which changes with each flush.
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }

@@ -27,8 +27,8 @@ use smallvec::SmallVec;
 
 type Keys = SmallVec<[PreparedKey; 4]>;
 
-/// Maximum number of unpublished keyspace events of one script, which is needed because a script may change keys for as
-/// long as it runs.
+/// Maximum number of unpublished keyspace events of one script. Without this limit, a script that keeps changing keys
+/// could collect any number of events.
 const EVENTS_MAX: usize = 4096;
 
 /// The row of the command that a script calls.

@@ -52,7 +52,8 @@ impl EvalInterpreter {
         EvalInterpreter { machine, shared, scripts: HashMap::default(), sweep_at: 0, generation }
     }
 
-    /// Drops flushed scripts, and evicted scripts if there are too many. Costs two loads if there is nothing to drop.
+    /// Drops flushed scripts, and evicted scripts if there are too many. Costs two memory reads if there is nothing to
+    /// drop.
     #[inline]
     pub(super) fn refresh(&mut self) {
         let now = self.shared.scripting.scripts.generation();
@@ -85,7 +86,7 @@ impl EvalInterpreter {
         script.map(|script| self.compile(script)).transpose()
     }
 
-    /// The script with this text, which is kept from now on. If it is `loaded`, it stays until a flush.
+    /// The script with this text, which is kept from now on. If `loaded` is set, it stays until a flush.
     pub fn script_from(&mut self, source: &[u8], loaded: bool) -> Result<Rc<CompiledScript>> {
         let digest = cache::digest_of(source);
         if let Some(entry) = self.script(&digest)? {

@@ -30,7 +30,7 @@ impl FunctionInterpreter {
         FunctionInterpreter { machine, shared, libraries: HashMap::new(), generation }
     }
 
-    /// Drops deleted libraries. Returns false if no library is left. Costs one load if nothing has changed.
+    /// Drops deleted libraries. Returns false if no library is left. Costs one memory read if nothing has changed.
     #[inline]
     pub(super) fn refresh(&mut self) -> bool {
         let now = self.shared.scripting.libraries.generation();

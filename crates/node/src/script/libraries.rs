@@ -14,13 +14,13 @@ use std::sync::{Arc, Mutex, MutexGuard};
 /// A library.
 #[derive(Debug)]
 pub struct Library {
-    /// Never reused for another library.
+    /// The id of the library. It is never reused for another library.
     pub id: u64,
     pub name: Vec<u8>,
     pub code: Box<[u8]>,
     /// Length of the first line if it is a `#!` line. The code begins after it.
     pub header_len: usize,
-    /// In the order in which they were registered.
+    /// The functions, in the order in which they were registered.
     pub functions: Vec<Arc<Function>>,
 }
 
@@ -40,11 +40,11 @@ pub struct Function {
 #[derive(Debug, Default)]
 pub struct Set {
     pub libraries: BTreeMap<Vec<u8>, Arc<Library>>,
-    /// By name in lower case.
+    /// The functions, by name in lower case.
     functions: HashMap<Vec<u8>, (Arc<Library>, Arc<Function>)>,
 }
 
-/// How RESTORE handles libraries that already exist.
+/// How FUNCTION RESTORE handles libraries that already exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
     Append,
@@ -119,7 +119,7 @@ impl Libraries {
         self.set.load_full()
     }
 
-    /// Identifies the current set.
+    /// The generation of the current set of libraries.
     pub fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }

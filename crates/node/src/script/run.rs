@@ -487,8 +487,8 @@ fn conclude(
     });
 }
 
-/// Runs the commands of the transaction after a slow script. Returns the reply of EXEC, unless
-/// another script becomes slow.
+/// Runs the commands of the transaction that come after a slow script. Returns the reply of EXEC, unless another script
+/// becomes slow.
 fn resume_after_script(
     core: &mut Core,
     parked: &mut Parked,
@@ -521,7 +521,7 @@ fn resume_after_script(
     Some(std::mem::take(&mut execution.replies))
 }
 
-/// An error with its location.
+/// Returns the text of an error with its location.
 fn whole_text(failure: Failure, name: &[u8]) -> Vec<u8> {
     let Failure { mut text, at, .. } = failure;
     if let Some((source, line)) = at {

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 /// How long a slow script runs before its worker serves other clients again.
 const SLICE_NS: u64 = 2_000_000;
-/// The value of the slice's end before the script is slow. There are no slices until then.
+/// The value of the slice's end while the script is not slow and therefore has no slices.
 const NO_SLICE: u64 = u64::MAX;
 
 /// The keys that a slow script may touch.
@@ -37,7 +37,7 @@ pub enum KeysInUse {
 
 /// The state of scripts and functions on one worker.
 pub struct WorkerScripts {
-    /// The interpreters that run them.
+    /// The interpreters that run scripts and functions.
     pub interpreters: Interpreters,
     /// True if the current script may use keys that it did not declare.
     pub(super) undeclared_keys_allowed: bool,
@@ -150,7 +150,7 @@ pub(super) struct ScriptRunner {
     pub(super) acted: Cell<bool>,
     /// True if the code shows that the script uses only keys that it declares.
     pub(super) confined: Cell<bool>,
-    /// True if the script may use keys of several slots in cluster mode, one slot per command.
+    /// True if the script may use keys in several slots in cluster mode, one slot per command.
     pub(super) crosses_slots: Cell<bool>,
     /// True if the script can be suspended.
     pub(super) parkable: Cell<bool>,
@@ -260,8 +260,8 @@ impl ScriptRunner {
         Pace::Suspend
     }
 
-    /// From now on, the command gate blocks access to the data that the script touches, and other workers continue with
-    /// everything else. Returns false if no unit is running.
+    /// Makes the script a slow script: from now on, the command gate blocks access to the data that the script touches,
+    /// and other workers continue with everything else. Returns false if no unit is running.
     pub(super) fn become_slow(&self, core: &mut Core) -> bool {
         let Some(unit) = core.unit.current() else { return false };
         // The script may have many arguments, which must not be copied while the workers are quiesced.
@@ -312,23 +312,23 @@ pub(super) fn threshold_ms(core: &Core) -> u64 {
 
 /// A slow script between two slices.
 pub struct Parked {
-    /// The interpreter in which it runs.
+    /// The interpreter in which the script runs.
     pub(super) machine: Rc<Machine>,
     /// The unit of the script. Empty while the script runs.
     pub(super) unit: ParkedUnit,
     pub(super) slow: Option<KeysInUse>,
     pub(super) undeclared_keys_allowed: bool,
-    /// The state that its commands have left behind so far.
+    /// The state that the script's commands have left behind so far.
     pub(super) aside: SuspendedUnit,
-    /// The session that its commands use. The client may have disconnected.
+    /// The session that the script's commands use. The client may have disconnected.
     pub(super) session: Box<Session>,
-    /// True if the keys that its commands read are remembered for the client, which uses tracking.
+    /// True if the keys that the script's commands read are remembered for the client, which uses tracking.
     pub(super) remembers: bool,
     pub(super) row: &'static Row,
     pub(super) name: Vec<u8>,
     pub(super) protocol: Protocol,
     pub(super) request: Request,
-    /// The total time of its slices.
+    /// The total time of the script's slices.
     pub(super) ns: u64,
     /// True if the log has mentioned the script.
     pub(super) logged: bool,

@@ -1,11 +1,11 @@
 //! The running scripts, and the slow scripts among them.
 //!
 //! A script that has run for `busy-reply-threshold` is *slow*. Before that, it blocks other commands with the slots
-//! that it holds or with quiescence. For a long time, both would block whole workers. So when a script becomes slow, it
-//! is added to a list in this module, a condition is set, and its locks are released. From then on, the command gate
-//! blocks other commands. A command on one of the script's keys gets a BUSY error, and so does a command that does not
-//! name its keys. Commands on other keys are served. The same is true for the few commands that are always allowed
-//! during a slow script.
+//! that it holds or with quiescence. If this lasted for a long time, whole workers would be blocked. So when a script
+//! becomes slow, it is added to a list in this module, a condition is set, and its locks are released. From then on,
+//! the command gate blocks other commands. A command on one of the script's keys gets a BUSY error, and so does a
+//! command that does not name its keys. Commands on other keys are served. The few commands that are always allowed
+//! while a slow script runs are served, too.
 
 use brisk_engine::Dialect;
 use brisk_engine::keyspace::DbSlot;
@@ -106,7 +106,7 @@ pub struct ScriptDescription {
 pub struct RunningScripts {
     workers: Box<[RunState]>,
     /// The number of the worker, plus one, whose script may use undeclared keys now or after its first effect; 0 if
-    /// there is none. A thread that waits for this script holds nothing.
+    /// there is none. A thread that waits for this script must hold no lock, so that the script can end.
     undeclared_keys_allowed: AtomicUsize,
     slow: Mutex<Vec<SlowScript>>,
     /// Set by DEBUG SET-DISABLE-DENY-SCRIPTS. True if scripts may call any command.
@@ -266,7 +266,7 @@ impl RunningScripts {
         arm();
     }
 
-    /// The slow script of a worker may touch anything from now on. The caller ensures that no worker is in
+    /// Notes that the slow script of a worker may touch anything from now on. The caller ensures that no worker is in
     /// the middle of a command that the script affects.
     pub fn claim_all_keys(&self, worker: usize) {
         let mut slow = self.lock();

@@ -4,7 +4,7 @@
 //! engine: a remembered key changes ──> Invalidation ────┐
 //! engine: a key changes ──> Prefixes: which sessions? ──┼──> Inbox of the tracker's worker
 //!                                                       │      ├─ its own connection
-//!                                                       │      └─ Inbox of the worker redirected to
+//!                                                       │      └─ Inbox of the redirection target's worker
 //! ```
 //!
 //! | file | purpose |

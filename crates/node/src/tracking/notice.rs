@@ -62,7 +62,7 @@ impl Broadcast {
         }
     }
 
-    /// The keys, except those that `client` itself changed. `None` if there are no others. O(keys).
+    /// The keys, except those that `client` itself changed. `None` if there are no other keys. O(keys).
     pub fn without(&self, client: u64) -> Option<Arc<Vec<u8>>> {
         if self.keys.iter().all(|(_, by)| *by != client) {
             return Some(Arc::clone(&self.all));

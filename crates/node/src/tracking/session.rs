@@ -48,7 +48,7 @@ pub fn end_tracking(core: &mut Core, session: &mut Session) {
     remember_for(core, session);
 }
 
-/// From now on, commands run for this session.
+/// Notes that commands run for this session from now on.
 #[inline]
 pub fn act_for(core: &Core, session: &Session) {
     core.env.touch.set(session.touches_keys());
@@ -70,7 +70,7 @@ pub fn remembers(core: &Core) -> bool {
     core.env.hooks.get().contains(Hooks::REMEMBER)
 }
 
-/// From now on, commands do not run for any session.
+/// Notes that commands run for no session from now on.
 #[inline]
 pub fn clear_acting_session(core: &Core) {
     core.env.client.set(0);

@@ -56,12 +56,12 @@ impl Tracker {
         self.redirect
     }
 
-    /// Reports whether the client that receives its invalidations has disconnected.
+    /// Reports whether the client that receives the session's invalidations has disconnected.
     pub fn is_broken(&self) -> bool {
         self.broken
     }
 
-    /// Notes that the client that receives its invalidations has disconnected.
+    /// Notes that the client that receives the session's invalidations has disconnected.
     pub fn note_broken(&mut self) {
         self.broken = true;
     }
@@ -136,7 +136,7 @@ impl TrackingSessions {
         }
     }
 
-    /// The session of a client, if it tracks.
+    /// The session of a client, if the client uses tracking.
     pub fn find(&self, client: u64) -> Option<Token> {
         self.clients.get(&client).copied()
     }

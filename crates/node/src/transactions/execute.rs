@@ -285,7 +285,7 @@ fn run_queued(
     };
     permission::forget_limits(core);
     if !core.unit.is_running() {
-        // A slow script was suspended, and the unit with it.
+        // A slow script was suspended, which also suspends the unit.
         return;
     }
     if let Err(error) = &result {

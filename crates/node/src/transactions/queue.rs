@@ -13,13 +13,13 @@ use brisk_resp::Spans;
 /// are quiesced, which takes less time than waiting until all of these slots are free.
 const SLOTS_MAX: usize = 1024;
 
-/// The capacities that an ended transaction keeps for the next transaction on its worker.
+/// The largest capacities that are kept when a transaction ends, for the next transaction on its worker.
 const COMMANDS_KEPT_MAX: usize = 128;
 const WORDS_KEPT_MAX: usize = 1024;
 const WORD_BYTES_KEPT_MAX: usize = 16 * 1024;
 
 /// The commands that a session has queued since MULTI. Their size is limited by `client-query-buffer-limit`, like other
-/// input that is not executed yet.
+/// input that has not been executed yet.
 pub struct Transaction {
     pub(super) commands: Vec<Queued>,
     /// The arguments of all commands, concatenated.

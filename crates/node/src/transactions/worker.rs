@@ -15,7 +15,7 @@ pub struct WorkerTransactions {
 }
 
 impl WorkerTransactions {
-    /// A transaction without commands, which begins in database `db`.
+    /// Returns a transaction without commands, which begins in database `db`.
     pub(super) fn begin(&mut self, db: DbIndex) -> Box<Transaction> {
         let mut transaction = self.spare.take().unwrap_or_default();
         transaction.db = db;

@@ -7,7 +7,7 @@ use brisk_config::choice::PubsubDefault;
 use brisk_config::value::Refusal;
 use brisk_engine::table::CommandTable;
 
-/// Knows all commands by their original names.
+/// Checks lines of a configuration file. Contains all commands by their original names.
 pub struct Judge {
     table: CommandTable,
 }

@@ -235,7 +235,7 @@ fn a_replica_without_its_primary_may_serve_no_data() {
 }
 
 #[test]
-fn reading_passes_no_gate_because_this_is_a_replica() {
+fn reads_on_a_replica_skip_the_command_gate() {
     let node = Node::replica(|_| {});
     let (session, table) = (node.session(), node.core.shared.table);
     let asked = |name: &str| {

@@ -14,7 +14,7 @@ pub(super) struct Limits {
 
 /// In version 1, a limit above this number of bytes means no limit.
 const NO_LIMIT: u64 = 1 << 60;
-/// The most nested groups that are read.
+/// Maximum number of nested groups that are read.
 const DEPTH_MAX: usize = 64;
 
 /// Returns the limits of the process whose `/proc/self/cgroup` has the contents `own`. Files are read below `root`.

@@ -124,7 +124,7 @@ fn unwritable(dir: &Path, error: &io::Error, keeps: bool) -> Finding {
         .todo(format!("chown and chmod it for the user of the server: ls -ld {}", dir.display()))
 }
 
-/// Requires `times` in ascending order.
+/// Judges the speed of durable writes. `times` are in ascending order.
 fn speed(times: Vec<Duration>, config: &Config) -> Finding {
     let (middle, longest) = (times[times.len() / 2], times[times.len() - 1]);
     let what = format!(

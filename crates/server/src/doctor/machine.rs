@@ -48,7 +48,8 @@ impl Machine {
         line.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
     }
 
-    /// Returns the memory available to this process, which is limited by the host and by its control group.
+    /// Returns the memory available to this process, which is limited by the memory of the host and by the process's
+    /// control group.
     pub(super) fn memory_total(&self) -> Option<u64> {
         let machine = self.memory("MemTotal");
         [machine, self.cgroup.memory].into_iter().flatten().min()

@@ -6,7 +6,8 @@ use brisk_config::value::Text;
 use brisk_config::{Config, system};
 use brisk_net::tls::TlsSettings;
 
-/// Shorter passwords can be guessed, because a server checks very many passwords per second.
+/// Minimum length of a safe password in bytes. Shorter passwords can be guessed, because a server checks very many
+/// passwords per second.
 const PASSWORD_BYTES_MIN: usize = 16;
 /// The fraction of the memory that data may use. The rest is for buffers, for the system, and for copies that a
 /// snapshot keeps while commands change the data.
@@ -54,7 +55,7 @@ fn configured_default(config: &Config) -> Option<&[Text]> {
     lines.filter(|(name, _)| name.as_bytes() == b"default").map(|(_, rules)| rules).next()
 }
 
-/// True if these rules make a user that is on and has no password. The user is off before them.
+/// True if a user with these rules is on and needs no password. Before the first rule, the user is off.
 fn needs_no_password(rules: &[Text]) -> bool {
     let (mut is_on, mut has_nopass) = (false, false);
     for rule in rules {
@@ -189,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_open_door_is_a_problem() {
+    fn open_access_is_a_problem() {
         let mut config = Config::default();
         assert_eq!(access(&config).state, Ok);
         config.network.bind = vec!["10.0.0.1".to_owned(), "-::1".to_owned()];
@@ -223,7 +224,7 @@ mod tests {
         assert_eq!(found("default on nopass >secret ~* +@all"), kept);
         assert_eq!(found("default on nopass reset on"), kept);
         assert_eq!(found("alice on nopass ~* +@all"), kept);
-        // Other users do not close the door of the default user.
+        // Rules of other users do not protect the default user.
         config.security.requirepass = "".into();
         assert_eq!(access(&config).state, Problem);
     }

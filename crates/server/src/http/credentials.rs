@@ -5,7 +5,7 @@ use brisk_config::directives::network::Network;
 use std::hint::black_box;
 
 /// True if the header's value has the configured user and password. The duration of the check reveals nothing about the
-/// password, because hashes are compared, and always completely.
+/// password, because hashes are compared, always in full.
 pub(super) fn admit(network: &Network, authorization: Option<&str>) -> bool {
     if network.http_password.is_empty() {
         return true;

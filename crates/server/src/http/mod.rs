@@ -47,7 +47,7 @@ const IDLE_MS_MAX: u64 = 120_000;
 const UNSENT_BYTES_MAX: usize = 64 * 1024;
 /// How long a closing connection waits for the client to read its last response.
 const LINGER: Duration = Duration::from_secs(2);
-/// The most bytes of unprocessed requests: a request head plus the bytes that one receive may add.
+/// Maximum number of bytes of unprocessed requests: a request head plus the bytes that one receive may add.
 const INPUT_BYTES_MAX: usize = HEAD_BYTES_MAX + 256 * 1024;
 
 /// The thread of the HTTP server.

@@ -5,8 +5,8 @@ use brisk_node::core::shared::Shared;
 use brisk_node::persistence::bgsave;
 
 /// The reason why clients should not be routed to this server; `None` if they should. The first of these reasons that
-/// applies is returned: The server is shutting down or waits for its replicas before it does. It is loading the
-/// dataset. It is a cluster node without a topology, or its lease has ended. It is a replica without a link to its
+/// applies is returned: The server is shutting down, or is waiting for its replicas before it shuts down. It is loading
+/// the dataset. It is a cluster node without a topology, or its lease has ended. It is a replica without a link to its
 /// primary, so its data may be stale. It rejects writes because writing to the disk fails. A replica that loads a full
 /// copy while it serves its old data has no link, so it is not ready.
 pub(super) fn unready(shared: &Shared) -> Option<&'static str> {

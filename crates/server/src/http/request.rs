@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_stay_as_the_version_and_the_header_say() {
+    fn connections_stay_open_according_to_version_and_header() {
         for (version, header, keeps) in [
             ("1.1", "Host: a", true),
             ("1.1", "Host: a\r\nConnection: foo, Close", false),

@@ -68,7 +68,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.number("repl_stream_on_disk", view.shared.replication.stream.spilled_bytes());
     text.number("clients_output_bytes", view.shared.observe.output_bytes());
     if let Some(durable) = view.shared.persistence.aof.durable() {
-        // Read this after the durable position, so that it is not less.
+        // Read the end after the durable position, so that the end is not less.
         let end = view.shared.keyspace.journal().end();
         text.number("aof_unsynced_bytes", end.0.saturating_sub(durable.0));
     }

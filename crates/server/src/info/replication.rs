@@ -105,7 +105,7 @@ fn of_history(view: &View<'_>, text: &mut Text) {
     text.word("master_replid", &ids.id);
     text.word("master_replid2", former.map_or(NO_ID, |former| former.id.as_str()));
     let kept = replication.stream.kept();
-    // Read this after the backlog, so that the offset is not smaller than its end.
+    // Read the offset after the backlog, so that the offset is not smaller than the end of the backlog.
     let follows = view.shared.conditions.is_replica() && replication.upstream.has_been_up();
     let end = if follows { replication.applied(journal) } else { replication.offset(journal) };
     text.number("master_repl_offset", end);

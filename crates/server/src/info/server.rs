@@ -103,7 +103,7 @@ fn operating_system() -> &'static str {
     })
 }
 
-/// Cached, because the library makes a system call each time.
+/// Returns the process id. The id is cached, because the library makes a system call each time.
 fn process_id() -> u32 {
     static ID: OnceLock<u32> = OnceLock::new();
     *ID.get_or_init(std::process::id)

@@ -64,7 +64,8 @@ pub(super) fn present(
     now_ms: u64,
 ) -> Rc<Dataset> {
     let mut may_be = model.at(id, offset);
-    // If only an expiry time changes, both datasets have the same values.
+    // Compare the expiry times as well. If a change affects only an expiry time, the datasets before and after the
+    // change have the same values.
     let is_it = |one: &Rc<Dataset>| {
         look.shown.as_ref() == Some(&one.shown(now_ms))
             && look.deadlines.as_ref() == Some(&one.deadlines(now_ms))
@@ -196,7 +197,7 @@ impl Record {
         seen: &mut Seen,
     ) {
         let (first, _) = look.kept.expect("there is a backlog from the start");
-        // A key that had expired before that may have been saved or removed.
+        // A key that had expired before the dataset was saved may have been saved or removed.
         let may_be = dataset.expired_bytes(0, now_ms);
         let least = dataset.expired_bytes(saved_ms, now_ms);
         if least > self.backlog_bytes {

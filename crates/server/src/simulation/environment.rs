@@ -74,7 +74,7 @@ impl Environment for SimulatedEnvironment {
     }
 }
 
-/// Returns the time after this duration, in Unix ms.
+/// Returns the time at which this duration will have passed, in Unix ms.
 fn after(time: Duration) -> u64 {
     unix_ms() + time.as_millis() as u64
 }

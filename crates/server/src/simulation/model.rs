@@ -244,8 +244,8 @@ impl Model {
         line.steps.push(Step { before, after, dataset });
     }
 
-    /// Returns the id that a history had when it was written at an offset. Two histories that are the same at an offset
-    /// have the same origin there.
+    /// Returns the id that a history had when its stream reached an offset. Two histories that are the same at an
+    /// offset have the same origin there.
     pub(super) fn origin<'m>(&'m self, mut id: &'m str, offset: u64) -> Option<&'m str> {
         loop {
             let line = self.0.get(id)?;

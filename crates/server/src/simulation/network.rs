@@ -10,7 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The most bytes in flight. If there are more, the sender has to wait.
+/// Maximum number of bytes in flight. If there are more, the sender has to wait.
 const WINDOW: usize = 64 << 10;
 
 /// One direction of a connection.
@@ -40,7 +40,7 @@ pub(super) struct Connection {
     signal: Arc<AtomicBool>,
     pub(super) there: Lane,
     pub(super) back: Lane,
-    /// The most bytes that arrive at a time.
+    /// Maximum number of bytes that arrive at a time.
     grain: usize,
     /// The bytes that the replica has sent, until it has requested the stream.
     said: Option<Vec<u8>>,

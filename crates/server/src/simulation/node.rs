@@ -91,7 +91,8 @@ pub(super) struct NodeView {
     pub(super) acked: Vec<(u16, u64)>,
     /// Replies that show the dataset, if it may have changed.
     pub(super) shown: Option<Vec<String>>,
-    /// Replies that show the expiry times of its keys, if its history has a new id or everything is read again.
+    /// Replies that show the expiry times of the server's keys, if its history has a new id or everything is read
+    /// again.
     pub(super) deadlines: Option<Vec<String>>,
 }
 

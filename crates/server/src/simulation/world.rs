@@ -19,7 +19,7 @@ const BEGIN_MS: u64 = 1_700_000_000_000;
 /// hundred bytes a second, and a replica of a replica waits for whole transactions.
 const CALM_MS_MAX: u64 = 2_000_000;
 
-/// During a period without faults, how many times bytes are delivered on each connection per step.
+/// During a period without faults, the number of times that bytes are delivered on each connection per step.
 const CARRIED_AT_ONCE: usize = 30;
 
 /// Number of requests with unusual offsets that are sent to a server at a time.
@@ -576,8 +576,8 @@ impl World {
         }
     }
 
-    /// Waits until all replicas of a server have its data and saves it. Then the server is down for a while, and its
-    /// replicas reconnect.
+    /// Waits until all replicas of a server have its data, and saves the data. Then the server is down for a while, and
+    /// its replicas reconnect.
     fn lose_power_after_save(&mut self, index: usize) {
         for _ in 0..5 {
             self.flow(300);

@@ -193,8 +193,8 @@ fn push(core: &Core, io: &mut Control, session: &mut Session, framed: Framed<'_>
     check_output(core, io, session, token);
 }
 
-/// Closes a session that does not read its unrequested output. The limit is the limit of its class. If the class has
-/// none, the limit for all clients together applies.
+/// Closes a session that does not read its unrequested output. The limit of the session's class applies, or, if the
+/// class has none, the limit for all clients together.
 #[inline]
 pub(super) fn check_output(core: &Core, io: &mut Control, session: &mut Session, token: Token) {
     let unsent = io.unsent(token);

@@ -15,8 +15,8 @@ use brisk_node::replication::backlog::StreamPiece;
 use brisk_node::replication::replica::ReplicaStage;
 use brisk_reactor::{Close, Control, Token};
 
-/// The most bytes of the stream in the output of a replica, plus one transaction. Small changes are copied into the
-/// output, so a replica that does not read takes this much memory in addition to the backlog.
+/// A replica's output contains at most this many bytes of the stream, plus one transaction. Small changes are copied
+/// into the output, so a replica that does not read takes this much memory in addition to the backlog.
 const AHEAD_BYTES_MAX: usize = 256 << 10;
 
 /// The result of sending the stream to a replica.

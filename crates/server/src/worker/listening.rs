@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// The purposes of a worker's listeners, and changes that the loop has not applied yet.
 pub struct WorkerListeners {
-    /// By the index of the listener.
+    /// The purpose of each listener, by the listener's index.
     purposes: Vec<Purpose>,
     /// Messages that change the listeners. Only the loop around the worker can apply them.
     changes: Vec<Message>,

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 /// Output waits no longer than this for a write that the disk blocks. When the output is then sent, its changes are
 /// only in memory, and a counter is incremented. The limit does not apply with `always`, or to clients that requested
-/// durability on disk. It also does not apply while a rewrite begins another file, because that always ends.
+/// durability on disk. It also does not apply while a rewrite begins another file, because that wait always ends.
 const WRITE_WAIT_NS_MAX: u64 = 100_000_000;
 /// The error for a client whose replies have waited for replicas until its timeout.
 const NOT_ACKNOWLEDGED: &str =
@@ -69,7 +69,7 @@ impl Worker {
         shared.persistence.aof.set_waiting(id, self.has_waiting_replies());
     }
 
-    /// Has pending changes written, by this worker, the worker that is using the file, or the writer thread.
+    /// Makes this worker, the worker that is using the file, or the writer thread write the pending changes.
     fn write_pending(&self) {
         let (shared, id) = (self.core.shared, self.core.id);
         let mut written = shared.persistence.aof.write_now(shared, id);

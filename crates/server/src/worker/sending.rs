@@ -16,7 +16,8 @@ use std::sync::atomic::Ordering;
 /// and in the cache.
 pub(super) const FLUSH_BYTES: usize = 64 * 1024;
 
-/// The most input that is held for a stalled session that is read nevertheless.
+/// A stalled session that is still being read (see `listens_for_the_end`) is no longer read once its input has this
+/// many bytes.
 const LISTENING_INPUT_MAX: usize = 64 * 1024;
 
 /// How long replies that wait for replicas are kept for a client that has shut down its sending side, in ms. The client
@@ -143,7 +144,7 @@ impl Worker {
             && session.output.pushed() > 0
             && session.output.durability_queue().is_empty()
         {
-            // Messages that have arrived since come after the replies.
+            // Messages that have arrived in the meantime come after the replies.
             session.output.unread_replies(unsent);
             io.when_drained(token, self.core.soft_limit() / 2 + session.output.pushed());
         }

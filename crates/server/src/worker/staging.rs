@@ -21,7 +21,7 @@ use std::ops::Range;
 /// Maximum number of connections whose requests are executed together. With more connections, prefetched data would be
 /// evicted from the cache before it is used.
 const CONNECTIONS_MAX: usize = 16;
-/// The most bytes that are worth copying. A larger read is a pipeline, which is prefetched on its own.
+/// Maximum number of bytes that are worth copying. A larger read is a pipeline, which is prefetched on its own.
 const BYTES_MAX: usize = 256;
 
 /// Requests that were set aside.
@@ -32,7 +32,7 @@ pub(super) struct Staged {
     /// Boxed, because each batch is swapped with the worker's batch twice per request.
     #[expect(clippy::vec_box, reason = "they are swapped on the hot path")]
     batches: Vec<Box<Batch>>,
-    /// One for each connection during execution.
+    /// One cut for each connection, during execution.
     cuts: Vec<Option<Cut>>,
     /// True from the end of a wait for events to the end of the round, which executes the requests that were set aside.
     /// At other times, they would not be executed before the next wait is over.

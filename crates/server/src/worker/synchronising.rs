@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 /// The number of bytes of a snapshot that are read from its file at a time.
 const PIECE_BYTES: usize = 256 << 10;
-/// The most bytes of a snapshot in the output of a replica, plus one piece.
+/// A replica's output contains at most this many bytes of the snapshot, plus one piece.
 const AHEAD_BYTES_MAX: usize = 1 << 20;
 
 /// The next step for a replica.

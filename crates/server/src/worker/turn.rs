@@ -283,8 +283,7 @@ impl Worker {
             return Some(start);
         }
         if session.record.has(flag::REPLICA) {
-            // This command has no reply, but the reply that the stream follows may be in the
-            // buffer.
+            // This command has no reply, but the reply after which the stream follows may be in the buffer.
             self.flush(io, session);
             if session.is_closing() {
                 return Some(len);

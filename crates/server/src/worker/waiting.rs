@@ -1,7 +1,7 @@
 //! Blocked sessions: how a command begins to wait for keys, and the four ways in which the wait can end.
 //!
-//! A wait ends when the worker that made a key ready serves it ([`serve_waiters`]), at its timeout, because of CLIENT
-//! UNBLOCK, or with its connection. The engine ensures that only one of these happens; see `Waiter::end`.
+//! A wait ends when the worker that made a key ready serves the command ([`serve_waiters`]), at the timeout, because of
+//! CLIENT UNBLOCK, or when the connection closes. The engine ensures that only one of these happens; see `Waiter::end`.
 
 use super::Worker;
 use brisk_acl::{Context, Denied};

@@ -1,4 +1,4 @@
-//! Certificate authorities and certificates that are created for one test.
+//! Certificate authorities and certificates, which each test creates for itself.
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::pki_types::CertificateDer;

@@ -63,7 +63,7 @@ impl Site {
         self.launch().start()
     }
 
-    /// A client that trusts this site's authority.
+    /// A client that trusts this site's certificate authority.
     pub(crate) fn client(&self) -> Client {
         self.try_client(None, rustls::ALL_VERSIONS).unwrap()
     }

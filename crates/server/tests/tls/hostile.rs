@@ -125,7 +125,7 @@ fn garbage_after_a_handshake_closes_the_connection_after_earlier_commands() {
 #[test]
 fn clients_that_never_finish_the_handshake_are_disconnected() {
     if subject_is_redis() {
-        return; // it waits forever
+        return; // Redis waits forever
     }
     let site = Site::new();
     let server = site.start();

@@ -70,7 +70,7 @@ fn clients_present_a_certificate_if_the_settings_require_one() {
 }
 
 #[test]
-fn a_server_without_certificates_does_not_start_with_it() {
+fn a_server_without_certificates_does_not_start_with_http_tls() {
     if subject_is_redis() {
         return;
     }

@@ -13,7 +13,7 @@ fn replica(site: &Site, launch: Launch, authority_file: &str) -> Server {
 }
 
 #[test]
-fn a_dataset_and_what_follows_come_by_an_encrypted_link() {
+fn a_dataset_and_the_stream_after_it_arrive_over_an_encrypted_link() {
     for (streams, form) in [("yes", "swapdb"), ("no", "on-empty-db"), ("yes", "disabled")] {
         comes_by_an_encrypted_link(streams, form);
     }

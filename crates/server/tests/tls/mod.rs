@@ -109,7 +109,7 @@ fn a_value_of_ten_megabytes_is_written_and_read() {
 }
 
 #[test]
-fn clients_show_certificates_as_the_server_demands() {
+fn clients_present_certificates_as_the_server_requires() {
     let site = Site::new();
     let ours = site.authority.issue();
     let foreign = Authority::new("somebody else").issue();
@@ -127,7 +127,7 @@ fn clients_show_certificates_as_the_server_demands() {
 }
 
 #[test]
-fn a_client_rejects_a_server_certificate_of_another_authority() {
+fn a_client_rejects_a_server_certificate_from_another_ca() {
     let site = Site::new();
     let server = site.start();
     let config = client::config(&Authority::new("other"), None, rustls::ALL_VERSIONS);
@@ -141,7 +141,7 @@ fn a_client_rejects_a_server_certificate_of_another_authority() {
 #[test]
 fn closing_the_sending_side_still_gets_all_replies_and_a_notice() {
     if subject_is_redis() {
-        return; // it closes without a notice
+        return; // Redis closes without a notice
     }
     let site = Site::new();
     each_backend(
@@ -161,7 +161,7 @@ fn closing_the_sending_side_still_gets_all_replies_and_a_notice() {
 #[test]
 fn requests_of_several_rounds_before_the_close_all_get_replies() {
     if subject_is_redis() {
-        return; // it closes without executing them
+        return; // Redis closes without executing them
     }
     let site = Site::new();
     each_backend(
@@ -237,7 +237,7 @@ fn a_protocol_error_is_reported_and_the_connection_closed() {
 #[test]
 fn a_client_that_does_not_read_holds_little_memory() {
     if subject_is_redis() {
-        return; // it queues all replies
+        return; // Redis queues all replies
     }
     const VALUE: usize = 1024 * 1024;
     const COUNT: usize = 200;

@@ -45,7 +45,7 @@ fn unusable_settings_are_reported_and_end_the_server() {
 #[test]
 fn an_encrypted_key_is_rejected_with_advice() {
     if subject_is_redis() {
-        return; // it can read them
+        return; // Redis can read them
     }
     let site = Site::new();
     let out = site.dir.path().join("encrypted.key");
@@ -77,14 +77,14 @@ fn certificate_of_version_1(site: &Site) -> String {
 #[test]
 fn a_certificate_of_version_1_is_rejected_with_advice() {
     if subject_is_redis() {
-        return; // it accepts them
+        return; // Redis accepts them
     }
     let site = Site::new();
     let old = certificate_of_version_1(&site);
     let log = refusal(&site, &[("tls-cert-file", &old)]);
     let said = format!("tls-cert-file: the certificate in {old} has X.509 version 1");
     assert!(log.contains(&said) && log.contains("issue one with version 3"), "{log}");
-    // The certificate of an authority may have version 1.
+    // A CA certificate may have version 1.
     let _server =
         site.launch().set("tls-ca-cert-file", &old).set("tls-auth-clients", "yes").start();
 }
@@ -161,7 +161,7 @@ fn protocols_and_ciphers_are_as_set() {
 #[test]
 fn sessions_are_resumed_unless_that_is_off() {
     if subject_is_redis() {
-        return; // it resumes with tickets when the cache is off
+        return; // Redis resumes with tickets when the cache is off
     }
     let site = Site::new();
     for (caching, expected) in
@@ -182,7 +182,7 @@ fn sessions_are_resumed_unless_that_is_off() {
 }
 
 #[test]
-fn authorities_can_be_in_a_directory() {
+fn ca_certificates_can_be_in_a_directory() {
     let site = Site::new();
     let dir = site.dir.path().join("authorities");
     std::fs::create_dir(&dir).unwrap();

@@ -1,4 +1,4 @@
-//! A session's side of its connection: the input that is not executed yet, its decoder, and TLS.
+//! A session's side of its connection: the input that has not been executed yet, its decoder, and TLS.
 
 use crate::core::input::Input;
 use brisk_net::tls::TlsStream;

@@ -17,11 +17,11 @@ pub enum Stall {
     NextRound,
     /// CLIENT PAUSE.
     Paused,
-    /// Its command waits for a key.
+    /// The session's command waits for a key.
     Waiting,
-    /// Another thread is computing its command.
+    /// Another thread is computing the session's command.
     Elsewhere,
-    /// Its command would write to data from which another command is being computed.
+    /// The session's command would write to data that a long command, which another thread computes, is using.
     Frozen,
     /// The session is a replica that is being sent its snapshot.
     Synchronises,
@@ -41,7 +41,7 @@ pub(super) struct ExecutionState {
     stall: Stall,
     /// How often the request was postponed because another worker held a slot.
     slot_refusals: u32,
-    /// True if the request is a script that still waits for its slots and monitors have already been shown it.
+    /// True if the request is a script that still waits for its slots but has already been shown to monitors.
     script_shown: bool,
 }
 

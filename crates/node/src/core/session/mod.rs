@@ -7,7 +7,7 @@
 //! | `execution` | whether the session is stalled, and retries of its current request |
 //! | `transaction` | commands queued since MULTI, and watched keys |
 //! | `blocked` | its blocked command, which waits for keys, replicas or the disk |
-//! | `connection` | input that is not executed yet, its decoder, TLS |
+//! | `connection` | input that has not been executed yet, its decoder, TLS |
 //! | `output` | output that has not reached the connection |
 //! | `push` | subscriptions and tracking |
 //! | `replication` | its state as a replica, and the durability that its replies wait for |
@@ -123,7 +123,7 @@ impl Session {
         (self.connection.input().len() + self.transaction.words_bytes()) as u64
     }
 
-    /// Bytes of memory of requests that are not executed yet, including commands queued since MULTI. O(1).
+    /// Bytes of memory of requests that have not been executed yet, including commands queued since MULTI. O(1).
     #[inline]
     pub fn input_memory(&self) -> usize {
         self.connection.input_memory() + self.transaction.queue_memory()
@@ -159,7 +159,7 @@ impl Session {
         self.record.edit_texts(|texts| texts.name.clear());
     }
 
-    /// From now on, no more commands are executed for this session. It is closed after its output has been sent.
+    /// Closes the session after its output has been sent. No more commands are executed for it.
     pub fn close_after_reply(&mut self) {
         self.record.set(flag::CLOSE_AFTER_REPLY, true);
     }
@@ -171,7 +171,7 @@ impl Session {
         self.record.killed.store(true, Ordering::Relaxed);
     }
 
-    /// From now on, no more commands are executed for this session. It is closed even if there is unsent output.
+    /// Closes the session even if there is unsent output. No more commands are executed for it.
     pub fn close_at_once(&mut self) {
         self.record.set(flag::CLOSE_ASAP, true);
     }

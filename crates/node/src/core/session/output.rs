@@ -13,7 +13,7 @@ const SET_ASIDE_STEP: u64 = 16 * 1024;
 pub struct SessionOutput {
     /// A large reply that is written piece by piece as the client reads it.
     stream: Option<ReplyStream>,
-    /// Messages that arrived during that reply or during a replica's snapshot, and are sent after it.
+    /// Messages that arrived while a large reply or a replica's snapshot was being sent. They are sent after it.
     held: Vec<u8>,
     /// Output that waits until the changes that it shows are in the append-only file or on replicas.
     durability_queue: DurabilityQueue,
@@ -22,7 +22,7 @@ pub struct SessionOutput {
     pushed: usize,
     /// Excludes the memory of `held` and `durability_queue` from the memory that triggers eviction.
     set_aside: SetAside,
-    /// Since when unsent output has been above the soft limit of its class, in Unix ms.
+    /// The time in Unix ms since which unsent output has been above the soft limit of the client's class.
     over_soft_limit_since: Option<u64>,
     /// When the timers first noticed that the client had disconnected while replies were waiting for replicas, in Unix
     /// ms.
@@ -133,7 +133,7 @@ impl SessionOutput {
         self.over_soft_limit_since = None;
     }
 
-    /// Since when unsent output has been above the soft limit, in Unix ms. `ClientLimits` updates it.
+    /// The time in Unix ms since which unsent output has been above the soft limit. `ClientLimits` updates it.
     pub(crate) fn over_soft_limit_since(&mut self) -> &mut Option<u64> {
         &mut self.over_soft_limit_since
     }

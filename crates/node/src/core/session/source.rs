@@ -13,8 +13,8 @@ pub struct CommandSource {
     is_primary: bool,
     /// True if the last command was rejected, failed, or ran nothing. The append-only file does not get this command.
     ran_nothing: bool,
-    /// The stream selected this database, which does not exist here. Commands that use the selected
-    /// database are skipped until the next successful SELECT.
+    /// The database that the stream selected last, if it does not exist here. Commands that use the selected database
+    /// are skipped until the next successful SELECT.
     missing_db: Option<DbNumber>,
     /// The first selected database that does not exist here.
     first_missing_db: Option<DbNumber>,
@@ -33,12 +33,12 @@ impl CommandSource {
         self.is_primary
     }
 
-    /// From now on, the commands come from an append-only file.
+    /// Notes that the commands come from an append-only file from now on.
     pub fn begin_replay(&mut self) {
         self.is_replay = true;
     }
 
-    /// From now on, the commands come from this server's primary.
+    /// Notes that the commands come from this server's primary from now on.
     pub fn follow_primary(&mut self) {
         self.is_primary = true;
     }

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn output_leaves_in_order_as_far_as_the_stream_has_come() {
+    fn output_is_sent_in_order_up_to_the_position_of_the_stream() {
         let mut durability_queue = DurabilityQueue::default();
         let mut push = |shown, text: &[u8]| {
             durability_queue.push(Ticket(shown), 1, |out| out.extend_from_slice(text));
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn many_small_parts_count_with_what_they_really_take() {
+    fn many_small_parts_count_with_their_actual_memory_usage() {
         let mut durability_queue = DurabilityQueue::default();
         for shown in 0..10_000 {
             durability_queue.push(Ticket(shown), 1, |out| out.extend_from_slice(b"+OK\r\n"));

@@ -64,7 +64,7 @@ pub(super) struct Handle<D: Disk = System> {
 }
 
 impl<D: Disk> Handle<D> {
-    /// Returns when the first `size` bytes, which have already been written, would survive a power failure.
+    /// Blocks until the first `size` bytes, which have already been written, would survive a power failure.
     pub(super) fn sync(&self, size: u64) -> io::Result<()> {
         if self.has_failed.load(Ordering::SeqCst) {
             return Err(io::Error::other("what was written before is lost"));
@@ -87,8 +87,8 @@ impl<D: Disk> File<D> {
     pub(super) fn create(disk: &D, path: &Path) -> io::Result<File<D>> {
         let (mut file, size) = File::open(disk, path)?;
         if size > 0 {
-            // If the manifest that does not name the old file is not on the disk yet, a power failure may restore the
-            // manifest that does.
+            // Sync the directory before the old contents are discarded. Otherwise a power failure may restore an older
+            // manifest, which still names this file.
             disk.sync_dir(path.parent().unwrap_or(Path::new(".")))?;
             file.handle.disk.set_len(&file.handle.file, 0)?;
         }
@@ -134,7 +134,7 @@ impl<D: Disk> File<D> {
         self
     }
 
-    /// Sets the database of its first commands, until they select another.
+    /// Sets the database in which the first commands of the file run, until one of them selects another.
     pub(super) fn begin_in(&mut self, db: DbIndex) {
         request::encode(&mut self.preface, &["SELECT", &db.number().to_string()]);
     }
@@ -164,7 +164,7 @@ impl<D: Disk> File<D> {
         (Arc::clone(&self.handle), self.size)
     }
 
-    /// Returns when the written data would survive a power failure.
+    /// Blocks until the written data would survive a power failure.
     pub(super) fn sync(&self) -> io::Result<()> {
         self.handle.sync(self.size)
     }
@@ -225,8 +225,9 @@ impl<D: Disk> File<D> {
         Ok(bytes)
     }
 
-    /// Truncates the file to its last complete batch. Bytes after this batch would make the next batch unreadable. So
-    /// would a mix of pages of both, which a power failure could leave.
+    /// Truncates the file to its last complete batch. Bytes after this batch would make the next batch unreadable. The
+    /// truncation is synced, because otherwise a power failure could leave a mix of removed pages and pages of the next
+    /// batch, which would also be unreadable.
     fn cut_torn(&mut self) -> Result<(), Trouble> {
         if self.is_torn {
             let cut = self.handle.disk.set_len(&self.handle.file, self.size);

@@ -58,7 +58,7 @@ pub(super) fn open<D: Disk>(
         home.write(disk, &manifest).map_err(|unwritten| failed(&home.dir, unwritten.error))?;
         return Ok((file, manifest));
     };
-    // The process that renamed the manifest may have exited before this sync.
+    // A process that renamed the manifest may have exited before it synced the directory.
     disk.sync_dir(&home.dir).map_err(|error| failed(&home.dir, error))?;
     let mut file = File::reopen(disk, &last).map_err(|error| failed(&last, error))?;
     match file.begin(style.has_timestamps) {

@@ -24,7 +24,7 @@ pub struct Home {
     pub dir: PathBuf,
     /// `appendfilename`.
     pub name: Vec<u8>,
-    /// The single append-only file of servers before Redis 7: `appendfilename` in `dir`.
+    /// The single append-only file of servers older than Redis 7: `appendfilename` in `dir`.
     pub single: PathBuf,
 }
 
@@ -78,8 +78,8 @@ impl Home {
         )
     }
 
-    /// The files to start with; `None` if there are none. The single file of a server before Redis 7 is moved into the
-    /// directory.
+    /// The files to start with; `None` if there are none. The single file of a server older than Redis 7 is moved into
+    /// the directory.
     ///
     /// # Errors
     /// A text for the log.

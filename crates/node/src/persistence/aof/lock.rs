@@ -1,8 +1,7 @@
 //! Prevents two servers from writing to the same append-only file.
 //!
 //! ```text
-//! appendonlydir/appendonly.aof.lock     locked (flock) while a server uses appendonly.aof in this
-//! directory
+//! appendonlydir/appendonly.aof.lock     locked (flock) while a server uses appendonly.aof in this directory
 //! ```
 //! The kernel releases the lock when the process ends, even if it crashes. The lock file stays, and the next server
 //! locks it again. It contains the process id of the last server that locked it, for the error messages of other
@@ -74,10 +73,10 @@ pub enum LockError {
     TooMany,
 }
 
-/// Another server holds the lock.
+/// The lock is held by another server.
 #[derive(Debug)]
 struct Taken {
-    /// The id of its process, if the lock file contains it.
+    /// The process id of the other server, if the lock file contains it.
     pid: Option<u32>,
 }
 
@@ -276,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_is_held_once_and_goes_with_the_files() {
+    fn a_lock_is_held_once_and_moves_with_the_files() {
         let (first, second) = (Dir::new(), Dir::new());
         let log = Log::to_stdout(LogLevel::Warning);
         let (old, new) = (home(&first.0, "a"), home(&second.0, "a"));
@@ -310,7 +309,7 @@ mod tests {
 
     /// CONFIG SET appendonly uses the locks on a worker, so the lock list must be available.
     #[test]
-    fn a_start_that_waits_for_another_server_keeps_no_thread_from_the_locks() {
+    fn a_start_that_waits_for_another_server_does_not_block_the_lock_list() {
         const ENDLESS: Duration = Duration::from_secs(3600);
         let (dir, log) = (Dir::new(), Log::to_stdout(LogLevel::Warning));
         let (taken, free) = (home(&dir.0, "a"), home(&dir.0, "b"));

@@ -17,7 +17,7 @@ impl<D: Disk> Aof<D> {
     /// pending. Items that are pushed during the call also stay pending. Otherwise this function might never return
     /// while other threads push faster than the disk writes. After `until`, no further item is begun.
     ///
-    /// Returns whether nothing is pending.
+    /// Returns true if nothing is pending.
     pub(super) fn write_items(
         &self,
         file: &mut Option<Box<File<D>>>,

@@ -2,11 +2,10 @@
 //! on.
 //!
 //! ```text
-//! new increment created ── all workers quiesced: cut, the stream continues in the new increment
-//! ──┐
-//! the manifest names it, before anything is written to it                                      │
-//! the snapshot is written during commands, renamed to the new base                             │
-//! the manifest names the new base and the new increment; the old files are removed  ◄──────────┘
+//! new increment created ── all workers quiesced: cut, the stream continues in the new increment ──┐
+//! the manifest names it, before anything is written to it                                         │
+//! the snapshot is written during commands, renamed to the new base                                │
+//! the manifest names the new base and the new increment; the old files are removed  ◄─────────────┘
 //! ```
 //! After any failure or process exit, the files that the manifest names contain the dataset. A failed rewrite adds one
 //! increment.
@@ -428,7 +427,7 @@ pub fn close(shared: &Shared) {
         cut.give_up("the append-only file was disabled");
     }
     aof.end_at(shared.keyspace.journal().end());
-    // The error must not stay, because it can no longer be resolved.
+    // Clear the error of the last write. Without a file, no later write would clear it.
     aof.note_success(shared);
     aof.rewrite.is_scheduled.store(false, Ordering::SeqCst);
     aof.release_unused_locks();

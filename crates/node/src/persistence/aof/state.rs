@@ -69,7 +69,7 @@ impl<D: Disk> Queue<D> {
         Queue { items: VecDeque::new(), end, bytes: 0, spare: Vec::new() }
     }
 
-    /// The number of buffers to keep, which is the most that are in use at the same time.
+    /// The number of buffers to keep. No more buffers are in use at the same time.
     const SPARE_MAX: usize = 4;
     /// A larger buffer is freed.
     const SPARE_BYTES_MAX: usize = 1 << 20;
@@ -254,7 +254,8 @@ impl<D: Disk> Aof<D> {
         }
     }
 
-    /// The base is complete, so the file is usable from now on. Has no effect if the file has been switched off.
+    /// Called when the base is complete: the file is usable from now on. Has no effect if the file has been switched
+    /// off.
     pub(super) fn end_wait_for_base(&self) {
         let (waits, on) = (AofMode::WaitsForBase as u8, AofMode::On as u8);
         // The exchange fails in any other mode, which must not change.

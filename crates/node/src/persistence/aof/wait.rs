@@ -23,7 +23,8 @@ fn lacks_replicas(core: &Core, session: &Session, shown: Ticket) -> bool {
 }
 
 /// Reports whether the requested durability can no longer be reached, because the stream is no longer the one that the
-/// session's replies show. This server was a replica in between, or had no replica for a long time.
+/// session's replies show. This means that this server was a replica in the meantime, or had no replica for a long
+/// time.
 pub fn has_ended(core: &Core, session: &Session) -> bool {
     let ack_epoch = core.shared.replication.replicas.ack_epoch();
     session
@@ -33,8 +34,8 @@ pub fn has_ended(core: &Core, session: &Session) -> bool {
         .is_some_and(|requested| requested.ack_epoch != ack_epoch)
 }
 
-/// The position up to which enough replicas for this session have acknowledged the stream. The maximum if the session
-/// does not wait for replicas.
+/// The position up to which as many replicas as the session requires have acknowledged the stream. The largest position
+/// if the session does not wait for replicas.
 pub fn acknowledged(core: &Core, session: &Session) -> Ticket {
     let replicas = &core.shared.replication.replicas;
     let by = session

@@ -33,7 +33,7 @@ const RETRY_AFTER: Duration = Duration::from_millis(500);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Written {
     All,
-    /// The thread must be requested to write.
+    /// The data is left to the thread, and the caller must request the write.
     LeftToThread,
     /// Another thread is using the file. Waiting workers are woken when it is free.
     OthersWrite,
@@ -220,7 +220,7 @@ fn write_for_ever(shared: &'static Shared, sync_sender: &mpsc::Sender<SyncReques
     }
 }
 
-/// Returns when there may be data to write; the caller checks this cheaply. Returns true if written data must be synced
+/// Waits until there may be data to write; the caller checks this cheaply. Returns true if written data must be synced
 /// although the policy does not require it.
 fn wait_for_work(aof: &Aof) -> bool {
     let work = aof.work.lock().even_poisoned();

@@ -224,7 +224,7 @@ fn load_file<T: Target>(
 /// Checks that a base without an RDB file at its beginning may be read as commands.
 ///
 /// # Errors
-/// The base should be an RDB file. It has lost its contents, and the dataset would be empty.
+/// The base should be an RDB file, but its contents are lost. The server would start with an empty dataset.
 fn check_base(shared: &Shared, file: &ManifestFile, bytes: u64) -> Result<(), String> {
     let name = String::from_utf8_lossy(&file.name);
     if file.is_named_rdb() {

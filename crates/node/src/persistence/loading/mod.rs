@@ -1,8 +1,7 @@
 //! Loads the dataset: from files when the server starts and in DEBUG RELOAD and LOADAOF, and from a primary.
 //!
 //! ```text
-//! brisk-load: reads, splits, checks checksums ──steps──► the first worker: executes, serves
-//! clients
+//! brisk-load: reads, splits, checks checksums ──steps──► the first worker: executes, serves clients
 //! ```
 //!
 //! | file | purpose |

@@ -2,7 +2,7 @@
 //! them.
 //!
 //! ```text
-//!           entries by blocks of 256 KiB            ┌─► decode, build, insert ──┐
+//!           entries in blocks of 256 KiB            ┌─► decode, build, insert ──┐
 //! file ──► RdbSplitter ──────────────────────► Queue ──┼─► decode, build, insert ──┼─► keyspace
 //!     checksum; where entries end                   └─► ...      slot locks     ┘
 //! ```
@@ -47,7 +47,7 @@ const DELAY_SLICE: Duration = Duration::from_millis(5);
 /// A failure, and the position up to which the file was read.
 type Failed = (LoadFailure, u64);
 
-/// The result of a thread.
+/// The result of a loading thread.
 type Done = Result<(LoadSummary, AwaitedKeys), Failed>;
 
 /// Loads the keys of the file at startup, when no client accesses keys. O(file).
@@ -86,9 +86,9 @@ pub fn reload(core: &Core, duplicate: Duplicate) -> Result<(), Unreadable> {
     Ok(())
 }
 
-/// At startup, loads the snapshot at the beginning of an append-only file. Keys that have expired since then are loaded
-/// as well, because later commands in the file may use them. Returns the end of the snapshot in the file, and the
-/// sources of its libraries. O(snapshot).
+/// At startup, loads the snapshot at the beginning of an append-only file. Keys that have expired since the snapshot
+/// was taken are loaded as well, because later commands in the file may use them. Returns the end of the snapshot in
+/// the file, and the sources of its libraries. O(snapshot).
 ///
 /// # Errors
 /// As in [`load_at_start`].
@@ -125,7 +125,7 @@ fn load_base_by(
 /// The parts of a loaded dataset other than its keys.
 #[derive(Default)]
 pub struct Beside {
-    /// The sources of its libraries.
+    /// The sources of the dataset's libraries.
     pub functions: Vec<Vec<u8>>,
     /// Loaded keys for which clients are waiting.
     pub awaited: AwaitedKeys,
@@ -188,7 +188,7 @@ struct LoadParameters<'k> {
     now: UnixMs,
     /// True if expired keys are loaded because later commands or the primary delete them.
     keeps_expired: bool,
-    /// Maximum number of bytes of the names of keys that were not loaded.
+    /// Maximum total length of the names of keys that were not loaded, in bytes.
     gone_bytes_max: u64,
     duplicate: Duplicate,
 }
@@ -434,12 +434,12 @@ pub fn delay(shared: &Shared) {
         if left.is_zero() {
             break;
         }
-        // No thread wakes it earlier.
+        // No other thread unparks this thread earlier.
         park_timeout(left.min(DELAY_SLICE));
     }
 }
 
-/// Ends the queue if its thread panics.
+/// When it is dropped during a panic of its thread, notes that no more blocks are wanted.
 struct GiveUp<'q>(&'q Queue);
 
 impl Drop for GiveUp<'_> {

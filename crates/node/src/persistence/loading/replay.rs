@@ -14,7 +14,7 @@ use brisk_structures::reclaim::Participant;
 use std::ops::Range;
 use std::time::Instant;
 
-/// A command in a file that cannot be replayed.
+/// A command in a file, and the reason why it cannot be replayed.
 #[derive(Debug)]
 pub(super) struct ReplayError {
     pub what: Unreplayable,

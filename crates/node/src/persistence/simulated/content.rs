@@ -7,11 +7,11 @@ const SECTORS: [usize; 2] = [512, 4096];
 
 #[derive(Default)]
 pub(super) struct Content {
-    /// As processes see them.
+    /// The contents, as processes see them.
     bytes: Vec<u8>,
-    /// As stored on the disk.
+    /// The contents, as stored on the disk.
     synced: Vec<u8>,
-    /// Changes since the last sync, in this order.
+    /// Changes since the last sync, in order.
     unsynced: Vec<Change>,
 }
 
@@ -46,7 +46,7 @@ impl Content {
         &self.bytes
     }
 
-    /// Writes at this offset, or at the end.
+    /// Writes at this offset, or at the end of the file if it is `None`.
     pub(super) fn write(&mut self, at: Option<usize>, bytes: &[u8]) {
         let at = at.unwrap_or(self.bytes.len());
         put(&mut self.bytes, at, bytes);

@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 #[derive(Default)]
 pub(super) struct Volume {
     files: Vec<Content>,
-    /// As processes see them.
+    /// The names, as processes see them.
     names: Names,
-    /// As stored on the disk.
+    /// The names, as stored on the disk.
     synced: Names,
-    /// Changes since the last sync, in this order.
+    /// Changes since the last sync, in order.
     unsynced: Vec<Change>,
 }
 

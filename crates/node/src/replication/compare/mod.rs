@@ -1,8 +1,7 @@
 //! A primary compares its dataset with the datasets of its replicas while commands continue to run.
 //!
 //! ```text
-//! lock some slots ─ digests ─ append marker ───┐     ┌─ replica executes up to the marker: own
-//! digests
+//! lock some slots ─ digests ─ append marker ───┐     ┌─ replica executes up to the marker: own digests
 //! … the next slots                             ├─ stream ─ …
 //! end ─────────────────────────────────────────┘     └─ reports what differs
 //!                ┌────────── REPLCONF brisk-compared ◄───────────┘
@@ -30,8 +29,8 @@ use brisk_structures::hash::HashKey;
 use std::collections::{BTreeMap, BTreeSet};
 use std::thread::JoinHandle;
 
-/// Maximum number of slots that are locked at the same time, and of the keys in them. The lock lasts some tens of
-/// microseconds.
+/// Maximum number of slots that are locked at the same time, and maximum number of keys in them. The slots stay locked
+/// for some tens of microseconds.
 const SLOTS_AT_ONCE: usize = 64;
 const KEYS_AT_ONCE: usize = 256;
 /// Maximum number of passes of a comparison. More than two passes are needed if replicas differ in
@@ -44,7 +43,7 @@ const LOGGED_MAX: usize = 32;
 
 const IS_REPLICA: &str = "ERR this server is a replica now, the comparison has ended";
 
-/// The result of a turn.
+/// The result of one turn of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compared {
     /// There is more work that can be done immediately.
@@ -68,7 +67,7 @@ struct Work {
     pass: Pass,
     passes: usize,
     phase: Phase,
-    /// True if the comparison was requested to repair differences, when that was last checked.
+    /// True if, at the last check, the comparison was requested to repair differences.
     heals: bool,
     found: BTreeMap<String, ReplicaComparison>,
 }

@@ -2,14 +2,10 @@
 //! other servers, or on tools that follow a stream or read an append-only file.
 //!
 //! ```text
-//! brisk-compare/1 slots <round> <secret> <now> <db> <first slot> <digest>…      consecutive slots
-//! from the first
-//! brisk-compare/1 large <round> <db> <slot> <key>:<digest>…                     then their large
-//! values
-//! brisk-compare/1 end <round> <db>,<db>…                                        these databases
-//! are complete
-//! brisk-compare/1 keep <secret> <db> <slot> <key>…                              the slot has no
-//! other keys
+//! brisk-compare/1 slots <round> <secret> <now> <db> <first slot> <digest>…      consecutive slots from the first
+//! brisk-compare/1 large <round> <db> <slot> <key>:<digest>…                     then their large values
+//! brisk-compare/1 end <round> <db>,<db>…                                        these databases are complete
+//! brisk-compare/1 keep <secret> <db> <slot> <key>…                              the slot has no other keys
 //! ```
 //! Numbers are decimal; digests and key hashes are hexadecimal. A digest is `-` for a slot without keys and `?` for a
 //! slot with too many keys.
@@ -24,7 +20,7 @@ use std::str::{FromStr, SplitAsciiWhitespace};
 /// The beginning of each marker. Another version number indicates a syntax that this server does not know.
 const HEAD: &str = "brisk-compare/1";
 /// The capability that a replica that understands markers announces with `REPLCONF capa`. A primary that sends markers
-/// includes it in its reply.
+/// includes the capability in its reply.
 pub const CAPABILITY: &str = "brisk-compare/1";
 
 /// The contents of a marker.

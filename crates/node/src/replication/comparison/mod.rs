@@ -81,7 +81,7 @@ pub struct Finding {
     pub number: u64,
     pub ended_ms: u64,
     pub replicas: BTreeMap<String, ReplicaComparison>,
-    /// The reason why it could not be completed.
+    /// The reason why the comparison could not be completed.
     pub failure: Option<&'static str>,
 }
 
@@ -136,7 +136,7 @@ impl Comparison {
         self.state.lock().even_poisoned().heals
     }
 
-    /// From now on, only reports on this round count.
+    /// Begins a round: from now on, only reports on this round count.
     pub(super) fn listen(&self, round: u64) {
         let mut state = self.state.lock().even_poisoned();
         state.round = Some(round);
@@ -154,7 +154,7 @@ impl Comparison {
         }
     }
 
-    /// Returns true if all of these replicas have reported, and so have all further replicas that reports announced.
+    /// Returns true if all of these replicas have reported, and all further replicas that their reports announced.
     pub(super) fn have_told(&self, who: &BTreeSet<String>) -> bool {
         let state = self.state.lock().even_poisoned();
         let followers =
@@ -223,7 +223,8 @@ fn answer(reply: &mut Reply<'_>, last: &Finding) -> Outcome {
     outcome
 }
 
-/// Database, slot, and the offset at which it was found to differ.
+/// Replies with an array of slots: for each slot, its database, its index, and the offset at which it was found to
+/// differ.
 fn answer_places<'p>(
     reply: &mut Reply<'_>,
     found: &ReplicaComparison,

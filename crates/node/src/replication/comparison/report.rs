@@ -2,11 +2,11 @@
 //! only to primaries that have announced that they understand it.
 //!
 //! ```text
-//! <round> <who> <followers> <offset> <slots compared> <slots not> <slots that differ> <databases>
-//! <db>:<slot>@<offset>…
+//! <round> <who> <followers> <offset> <compared> <skipped> <differing> <databases> <db>:<slot>@<offset>…
 //! ```
-//! `<who>` is `-` if the report is on the sender itself. Each server that passes the report on to its own primary
-//! prefixes the address by which it knows the sender. The result is a path through replicas: `<nearer>/<farther>`.
+//! `<compared>`, `<skipped>` and `<differing>` are numbers of slots. `<who>` is `-` if the report is on the sender
+//! itself. Each server that passes the report on to its own primary prefixes the address by which it knows the sender.
+//! The result is a path through replicas: `<nearer>/<farther>`.
 
 use super::Difference;
 use super::marker::{number, numbers, read_numbers};

@@ -40,7 +40,7 @@ use std::time::Duration;
 const SLICE: Duration = Duration::from_millis(1);
 /// The delay before a command that has to wait is retried.
 const WAIT: Duration = Duration::from_millis(1);
-/// The most memory that an empty input keeps.
+/// Maximum capacity that an empty input keeps, in bytes.
 const INPUT_KEPT_MAX: usize = 1 << 20;
 
 /// The primary as a client of this server.

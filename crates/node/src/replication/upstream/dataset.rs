@@ -1,6 +1,6 @@
 //! Receives a full copy of the primary's dataset, which replaces the current dataset.
 //!
-//! | `repl-diskless-load` | while the copy is received | if the copy is incomplete |
+//! | `repl-diskless-load` | while the copy is being received | if the copy is incomplete |
 //! |---|---|---|
 //! | `disabled` | it is written to an unnamed file; the current dataset is served | the current dataset stays |
 //! | `on-empty-db`, no keys present | it is loaded | the dataset is empty |

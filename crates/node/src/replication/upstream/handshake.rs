@@ -36,7 +36,7 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// The time after which a primary that sends nothing counts as lost.
+/// The time after which a primary that sends nothing is considered lost.
 pub(super) fn silence_max(config: &Config) -> Duration {
     Duration::from_secs(config.replication.repl_timeout_s.max(1).unsigned_abs())
 }

@@ -35,7 +35,7 @@ impl ClientIdentity {
     }
 }
 
-/// Makes the client visible to CLIENT LIST and other commands until this value is dropped.
+/// A client that is visible to CLIENT LIST and other commands until this value is dropped.
 pub(super) struct ListedClient {
     shared: &'static Shared,
     record: Arc<ClientRecord>,

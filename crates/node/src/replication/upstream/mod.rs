@@ -4,7 +4,7 @@
 //! ```text
 //!  connect ─ PING, AUTH, REPLCONF ─ PSYNC ─┬─ +FULLRESYNC ─ file ─ quiesce, discard ─ load ─┐
 //!     ▲                                    └─ +CONTINUE ────────────────────────────────────┤
-//!     │ at once, or a second after a failure                                                ▼
+//!     │ after 50 ms, or a second after a failure                                            ▼
 //!     └────────────── connection lost ── parts of the stream ─► worker: executes and relays them
 //! ```
 //!
@@ -59,8 +59,8 @@ use std::time::Duration;
 /// The delays before the next connection: the longest, and the delay after the first failure.
 const RETRY: Duration = Duration::from_secs(1);
 const RETRY_FIRST: Duration = Duration::from_millis(20);
-/// Each full copy whose connection does not last doubles the delay before the next connection, up to this value. A full
-/// copy costs the primary much more than a connection does.
+/// If several full copies in succession are followed by connections that do not last, each delay is twice as long as
+/// the previous one, up to this value. A full copy costs the primary much more than a connection does.
 const COPY_RETRY_MAX: Duration = Duration::from_secs(5);
 /// A connection that was up for at least this long has lasted.
 const LASTING: Duration = Duration::from_secs(10);
@@ -76,7 +76,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// If more parts of the stream than this arrive within [`PARTS_SPAN`], parts are gathered. Each part wakes this thread
 /// and the worker, which usually costs more than executing the part. A client that uses WAIT after each of its writes
-/// causes 36 parts (measured). It must not wait longer, so parts are not gathered at that rate.
+/// causes 36 parts (measured). That client must not wait longer, so parts are not gathered at that rate.
 const PARTS_MAX: u32 = 64;
 const PARTS_SPAN: Duration = Duration::from_millis(1);
 /// Parts are gathered for this long. Then their rate is measured again.
@@ -520,7 +520,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_gathered_while_many_small_ones_come() {
+    fn parts_are_gathered_while_many_small_parts_arrive() {
         let mut pace = Pace::default();
         let mut now = Duration::ZERO;
         let mut come = |count: u32, bytes: usize, apart: Duration| {

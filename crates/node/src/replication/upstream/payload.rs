@@ -38,7 +38,7 @@ pub(super) struct Payload<'r, 'a> {
 }
 
 impl<'r, 'a> Payload<'r, 'a> {
-    /// Waits for the header of the dataset. `to` is its destination in the log.
+    /// Waits for the header of the dataset. `to` is its destination, as named in the log.
     ///
     /// # Errors
     /// The primary sends something else or nothing.

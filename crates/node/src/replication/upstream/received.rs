@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
-/// The most bytes that wait for the worker, in addition to one part. Further bytes stay in the primary's output and
-/// count toward its limits.
+/// Maximum number of bytes that wait for the worker, in addition to one part. Further bytes stay in the primary's
+/// output and count toward its limits.
 const WAITING_BYTES_MAX: usize = 8 << 20;
 
-/// Parts of the stream that were received but not executed.
+/// Parts of the stream that have been received but not executed.
 #[derive(Default)]
 pub struct ReceivedStream {
     waiting: Mutex<Waiting>,
@@ -72,7 +72,7 @@ impl ReceivedStream {
         self.is_ready.load(Ordering::Relaxed)
     }
 
-    /// Adds a part, if `is_wanted`. Returns true if the worker has to be woken.
+    /// Adds a part, if `is_wanted` returns true. Returns true if the worker has to be woken.
     pub fn push(&self, part: Vec<u8>, now_ms: u64, is_wanted: impl FnOnce() -> bool) -> bool {
         let mut waiting = self.waiting.lock().even_poisoned();
         if !is_wanted() {
@@ -84,7 +84,7 @@ impl ReceivedStream {
         !self.is_ready.swap(true, Ordering::Release)
     }
 
-    /// Reports that the connection of the current stream is closed, if `is_wanted`. No more parts follow.
+    /// Reports that the connection of the current stream is closed, if `is_wanted` returns true. No more parts follow.
     /// Returns true if the worker has to be woken.
     pub fn end(&self, is_wanted: impl FnOnce() -> bool) -> bool {
         let mut waiting = self.waiting.lock().even_poisoned();
@@ -111,7 +111,8 @@ impl ReceivedStream {
         !goes_on(&mut waited.even_poisoned().0)
     }
 
-    /// The arrival time of the oldest part that is not executed, in Unix ms. `None` if all are.
+    /// The arrival time of the oldest part that has not been executed, in Unix ms. `None` if all parts have been
+    /// executed.
     pub fn oldest_ms(&self) -> Option<u64> {
         self.waiting.lock().even_poisoned().oldest_ms()
     }

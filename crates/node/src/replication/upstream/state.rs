@@ -59,8 +59,8 @@ pub struct IncomingDataset {
     pub last_ms: u64,
 }
 
-/// When this server sent acknowledgements to primaries, in milliseconds of [`crate::cluster::boot_ms`]. `None` means
-/// that this process has sent none.
+/// The times at which this server sent its last acknowledgements to primaries, in milliseconds of
+/// [`crate::cluster::boot_ms`]. `None` means that this process has sent none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AckTimes {
     /// The last acknowledgement to the current primary.
@@ -83,7 +83,7 @@ pub struct Upstream {
     incoming: Mutex<IncomingDataset>,
     /// True if a full copy has begun and none has ended since.
     is_copying: AtomicBool,
-    /// True if the dataset was discarded for a full copy that is not in force yet.
+    /// True if the dataset was discarded for a full copy that has not replaced it yet.
     is_partial: AtomicBool,
     /// Incremented with each change of the primary.
     generation: AtomicU64,
@@ -94,7 +94,7 @@ pub struct Upstream {
     stream_db: AtomicU32,
     /// True if the primary supports comparisons.
     compares: AtomicBool,
-    /// Parts of the stream that are not executed yet.
+    /// Parts of the stream that have not been executed yet.
     pub stream: ReceivedStream,
     /// The time of the last warning that commands of the stream cannot be written to the disk, in Unix ms.
     warned_ms: AtomicU64,
@@ -149,12 +149,13 @@ impl Upstream {
         self.is_copying.load(Ordering::SeqCst)
     }
 
-    /// True if the dataset was discarded for a full copy that is not in force: it is empty or a part of the copy.
+    /// True if the dataset was discarded for a full copy that has not replaced it yet: the dataset is empty or a part
+    /// of the copy.
     pub fn is_partial(&self) -> bool {
         self.is_partial.load(Ordering::SeqCst)
     }
 
-    /// Notes that a full copy is in force. All other workers are quiesced.
+    /// Notes that a full copy is now the dataset. All other workers are quiesced.
     pub fn note_whole(&self) {
         self.is_copying.store(false, Ordering::SeqCst);
         self.is_partial.store(false, Ordering::SeqCst);

@@ -117,8 +117,8 @@ impl TransactionSearch {
     }
 }
 
-/// Encodes the requests of `part` in the form of the append-only file. Bytes that are not a request and requests for
-/// which `is_left_out` returns true are left out. O(bytes).
+/// Encodes the requests of `part` in the form of the append-only file. Leaves out bytes that are not part of a request,
+/// and requests for which `is_left_out` returns true. O(bytes).
 pub(super) fn encoded(
     mut part: &[u8],
     limits: &Limits,
@@ -144,8 +144,8 @@ pub(super) fn encoded(
     out
 }
 
-/// Returns a function that is called with each request of a command or transaction in order, and returns true if the
-/// request was not executed. The append-only file does not get these requests:
+/// Returns a function that must be called with each request of a command or transaction, in order. The function returns
+/// true if the request was not executed. The append-only file does not get these requests:
 ///
 /// - requests for a database that this server lacks, because the loader would change another database;
 /// - requests that fail between MULTI and EXEC, because the loader rejects a MULTI within a transaction.

@@ -14,10 +14,10 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// The most bytes that one read returns.
+/// Maximum number of bytes that one read returns.
 pub(super) const RECEIVED_MAX: usize = 256 << 10;
-/// The most bytes that wait for the kernel to take them. This is enough for the longest reports of some hundred
-/// replicas of this replica.
+/// Maximum number of bytes that wait for the kernel to take them. This is enough for the longest reports of some
+/// hundred replicas of this replica.
 const WAITING_BYTES_MAX: usize = 4 << 20;
 
 /// A connection that one thread reads and any thread may write to.
@@ -74,7 +74,7 @@ impl Wire {
         Err(failure)
     }
 
-    /// The same connection with TLS from now on.
+    /// Returns the connection, which uses TLS from now on.
     pub(super) fn encrypted(self, tls: ClientConnection) -> Wire {
         let out = Out { tls: Some(Box::new(tls)), waiting: Vec::new() };
         Wire { out: Mutex::new(out), has_tls: true, ..self }
@@ -199,7 +199,7 @@ impl Wire {
     }
 }
 
-/// The same connection with TLS, according to the settings for connections to other servers.
+/// Returns the connection with TLS, according to the settings for connections to other servers.
 pub(crate) fn encrypt(config: &Config, wire: Wire) -> io::Result<Wire> {
     let tls = outgoing::connection(config, wire.peer_ip()?);
     Ok(wire.encrypted(tls.map_err(|error| io::Error::other(error.to_string()))?))
@@ -222,7 +222,7 @@ impl UpstreamConnection for Wire {
     }
 }
 
-/// Maps the error of a read that timed out.
+/// Converts the errors of a read that timed out to [`ErrorKind::WouldBlock`].
 fn as_late(error: io::Error) -> io::Error {
     match error.kind() {
         ErrorKind::TimedOut | ErrorKind::Interrupted => ErrorKind::WouldBlock.into(),

@@ -148,10 +148,10 @@ pub(super) const FAILOVER: Command = Command {
     subcommands: &[],
 };
 
-/// Without an option, the primary hands over. As in Redis, the reply is sent immediately, and the switch happens
-/// afterwards. FORCE and TAKEOVER promote this replica without the help of its primary. Both options do the same,
-/// because the topology document alone decides which node is the primary. A replica without a full copy is never
-/// promoted, because its former primary would follow it and copy an empty dataset.
+/// CLUSTER FAILOVER. Without an option, the primary hands over. As in Redis, the reply is sent immediately, and the
+/// switch happens afterwards. FORCE and TAKEOVER promote this replica without the help of its primary. Both options do
+/// the same, because the topology document alone decides which node is the primary. A replica without a full copy is
+/// never promoted, because its former primary would follow it and copy an empty dataset.
 fn failover(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let state = require_cluster_mode(call)?;
     refuse_more_than(call, args, 1)?;
@@ -201,8 +201,8 @@ fn node_argument(args: &mut Args<'_>) -> Result<String> {
     Ok(String::from_utf8_lossy(args.bytes()?).into_owned())
 }
 
-/// Redis's command table does not limit the number of arguments of these subcommands. Redis rejects more arguments with
-/// a different error text.
+/// Rejects more than `max` arguments. Redis's command table does not limit the number of arguments of these
+/// subcommands, so the error is not the usual one for a wrong number of arguments.
 fn refuse_more_than(call: &Call<'_>, args: &Args<'_>, max: usize) -> Result<()> {
     if args.remaining() > max { Err(call.subcommand_syntax(args.argument(1))) } else { Ok(()) }
 }

@@ -60,14 +60,14 @@ fn node_view(call: &Call<'_>) -> Result<NodeView<'static>> {
 /// The fields that all rows share.
 const ROW: Spec = Spec { group: Group::Cluster, since: "3.0.0", ..Spec::EMPTY };
 
-/// The fields that the rows of read-only subcommands share.
+/// The fields shared by the rows of read-only subcommands.
 const SUBCOMMAND: Spec = Spec { arity: 2, complexity: "O(1)", flags: Flags::STALE, ..ROW };
 
-/// The fields that the rows of subcommands that clients need before their first command on a key share. A node that is
+/// The fields shared by the rows of subcommands that clients need before their first command on a key. A node that is
 /// loading its dataset also replies to these subcommands.
 const BOOTSTRAP: Spec = Spec { flags: Flags::STALE.union(Flags::LOADING_OF_VALKEY), ..SUBCOMMAND };
 
-/// The fields that the rows of subcommands that change the cluster share.
+/// The fields shared by the rows of subcommands that change the cluster.
 const CHANGES: Spec =
     Spec { flags: Flags::ADMIN.union(Flags::NO_ASYNC_LOADING).union(Flags::STALE), ..SUBCOMMAND };
 

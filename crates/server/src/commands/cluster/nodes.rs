@@ -23,7 +23,7 @@ fn nodes(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     Ok(call.reply.verbatim(*b"txt", text.as_bytes()))
 }
 
-/// The fields that the rows of commands with a node as an argument share.
+/// The fields shared by the rows of commands that have a node as an argument.
 const NAMES_NODE: Spec = Spec {
     arity: 3,
     flags: BOOTSTRAP.flags.union(Flags::ADMIN),
@@ -104,7 +104,7 @@ pub(super) const LINKS: Command = Command {
     subcommands: &[],
 };
 
-/// There is no cluster bus, so there are no links.
+/// CLUSTER LINKS. The reply is empty, because there is no cluster bus.
 fn links(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     require_cluster_mode(call)?;
     Ok(call.reply.array(0))

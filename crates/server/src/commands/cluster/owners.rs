@@ -10,7 +10,7 @@ use brisk_engine::command::{Arg, Spec};
 use brisk_engine::{Args, CommandError, DbIndex, Outcome, Result};
 use brisk_node::core::call::{Call, Command};
 
-/// The fields that the rows of subcommands with slots as arguments share.
+/// The fields shared by the rows of subcommands that have slots as arguments.
 const CHANGES_SLOTS: Spec = Spec {
     complexity: "O(N) in the number of slots.",
     arity: -3,
@@ -18,7 +18,7 @@ const CHANGES_SLOTS: Spec = Spec {
     ..CHANGES
 };
 
-/// The fields that the rows of subcommands with slot ranges as arguments share.
+/// The fields shared by the rows of subcommands that have slot ranges as arguments.
 const CHANGES_RANGES: Spec = Spec {
     since: "7.0.0",
     complexity: "O(N) in the number of slots in the ranges.",
@@ -63,7 +63,7 @@ pub(super) const DELSLOTSRANGE: Command = Command {
     subcommands: &[],
 };
 
-/// Parses the arguments of a command.
+/// A function that parses the slots in the arguments of a command.
 type SlotParser = fn(&Call<'_>, &Args<'_>) -> Result<Vec<SlotRange>>;
 
 fn single_slots(_: &Call<'_>, args: &Args<'_>) -> Result<Vec<SlotRange>> {
@@ -89,8 +89,9 @@ fn add(call: &mut Call<'_>, args: &Args<'_>, parse: SlotParser) -> Result<Outcom
     commit(call, args, move |basis| add_slots(basis.topology, basis.change, basis.own, &slots))
 }
 
-/// Slots that contain keys stay with this node. A write that is executed between the check and the commit leaves its
-/// keys in a slot without an owner, where commands cannot reach them. ADDSLOTS makes them visible again.
+/// Removes slots from this node. Fails if a slot contains keys. A write that is executed between the check and the
+/// commit leaves its keys in a slot without an owner, where commands cannot reach them. ADDSLOTS makes them visible
+/// again.
 fn delete(call: &mut Call<'_>, args: &Args<'_>, parse: SlotParser) -> Result<Outcome> {
     require_cluster_mode(call)?;
     let slots = parse(call, args)?;

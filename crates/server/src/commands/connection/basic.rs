@@ -38,7 +38,7 @@ fn ping(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
             let is_repeated = call.session.source.is_primary() || call.session.source.is_replay();
             if is_repeated && !call.core.env.in_script.get() {
                 // Comparison markers are sent in the stream as messages of PING. The argument of a script's PING is
-                // client data, because primaries before Redis 7 replicate scripts verbatim.
+                // client data, because primaries older than Redis 7 replicate scripts verbatim.
                 replica::execute(call.core, call.session, message)?;
             }
             call.reply.bulk(message)

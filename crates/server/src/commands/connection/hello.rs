@@ -55,8 +55,7 @@ const HELLO: Command = Command {
     subcommands: &[],
 };
 
-/// All options are parsed first, as in Redis 7.2: an invalid option or a wrong password changes
-/// nothing.
+/// HELLO. All options are parsed first, as in Redis 7.2, so an invalid option or a wrong password changes nothing.
 fn hello(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let protocol = protocol_wanted(args)?;
     let (mut login, mut name) = (None, None);

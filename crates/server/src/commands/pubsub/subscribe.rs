@@ -63,7 +63,7 @@ const SSUBSCRIBE: Command = Command {
         ..ROW
     },
     run: |call, args| {
-        // For compatibility, Redis allows only the other two commands in a transaction.
+        // In a transaction, Redis allows only SUBSCRIBE and PSUBSCRIBE, for compatibility with older versions.
         if call.in_exec() {
             let text = "ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client";
             return Err(CommandError::text(text));

@@ -12,7 +12,7 @@ use brisk_persist::rdb::dump;
 use brisk_script::header::FLAGS;
 use std::sync::Arc;
 
-/// The rows are in `function`.
+/// Empty, because the rows are in `function`.
 pub(super) const COMMANDS: &[Command] = &[];
 
 pub(super) fn load(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {

@@ -183,7 +183,7 @@ const RESETSTAT: Command = Command {
         since: "2.0.0",
         arity: 2,
         flags: FLAGS,
-        // Each counter has a single writer. Another thread may write it only while all workers are quiesced.
+        // Each counter has a single writer. Another thread may write to it only while all workers are quiesced.
         scope: Scope::Quiescent,
         ..Spec::EMPTY
     },

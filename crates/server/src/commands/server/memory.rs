@@ -218,7 +218,7 @@ fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     ]))
 }
 
-/// The fields that the rows of the subcommands share.
+/// The fields shared by the rows of the subcommands.
 const SUBCOMMAND: Spec = Spec {
     group: Group::Server,
     since: "4.0.0",

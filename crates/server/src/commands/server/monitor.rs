@@ -21,7 +21,7 @@ const MONITOR: Command = Command {
     subcommands: &[],
 };
 
-/// A second MONITOR gets no reply, as in Redis.
+/// Makes the session a monitor. A second MONITOR gets no reply, as in Redis.
 fn monitor(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     if call.in_exec() {
         let text = "ERR MONITOR isn't allowed for DENY BLOCKING client";

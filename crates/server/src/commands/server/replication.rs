@@ -11,7 +11,7 @@ const HELP: &[&str] = &[
     "    With HEAL, send the differing slots to the replicas.",
 ];
 
-/// The reply is sent when the comparison has ended.
+/// REPLICATION COMPARE. The reply is sent when the comparison has ended.
 fn compare(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let heals = args.take("heal");
     if args.remaining() > 0 {

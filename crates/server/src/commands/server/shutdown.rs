@@ -60,7 +60,8 @@ fn shutdown(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(Outcome::Replied)
 }
 
-/// The caller waits while the server waits for its replicas. It gets a reply only if the server does not exit.
+/// Makes the caller wait while the server waits for its replicas. The caller gets a reply only if the server does not
+/// exit.
 fn wait(call: &mut Call<'_>, args: &Args<'_>) -> Outcome {
     let words: Vec<&[u8]> = args.arguments().collect();
     let command = (call.row.spec, call.row.parent);

@@ -61,7 +61,7 @@ fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     ]))
 }
 
-/// The fields that the rows of the subcommands share.
+/// The fields shared by the rows of the subcommands.
 const SUBCOMMAND: Spec = Spec {
     group: Group::Server,
     since: "2.2.12",

@@ -58,7 +58,7 @@ const UNWATCH: Command = Command {
     subcommands: &[],
 };
 
-/// Within EXEC, there is nothing left to unwatch.
+/// UNWATCH. Within EXEC, there is nothing left to unwatch.
 fn unwatch(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     if !call.in_exec() {
         execute::unwatch(call.core, call.session);

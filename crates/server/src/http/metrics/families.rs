@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn the_format_is_the_one_that_is_valued_more() {
+    fn the_format_with_the_higher_weight_is_used() {
         for (accept, format) in [
             ("", Format::Prometheus),
             ("*/*", Format::Prometheus),

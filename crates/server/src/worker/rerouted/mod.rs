@@ -1,6 +1,6 @@
 //! Cluster mode: ends waits and subscriptions if this node no longer serves their slot.
 //!
-//! Clients that are blocked on keys of the slot get the error that their command would get now. Subscriptions to shard
+//! Clients that are blocked on keys in the slot get the error that their command would get now. Subscriptions to shard
 //! channels of the slot end with the push message of SUNSUBSCRIBE. Redis does the same in its timers, so in both
 //! servers this may happen shortly after the change.
 
@@ -33,7 +33,8 @@ impl Worker {
         }
     }
 
-    /// The wait of the session with this index, and its error, if this node does not serve its keys.
+    /// The wait of the session with this index, and the error that ends it, if this node does not serve the keys that
+    /// the session waits for.
     fn rerouted_wait(&mut self, index: usize) -> Option<(Token, Arc<Waiter>, CommandError)> {
         let session = self.sessions.at(index)?;
         let waiter = session.blocked.waiter()?;

@@ -22,7 +22,7 @@ use std::time::Duration;
 
 const OWN: &str = "00000000000000000000000000000000000000aa";
 const OTHER: &str = "00000000000000000000000000000000000000bb";
-/// The last slot. The key `b` has slot 3300, `f` has slot 3168.
+/// The last slot. The key `b` is in slot 3300, and `f` is in slot 3168.
 const ALL: u16 = 16_383;
 
 /// A node of a cluster, with one worker and without threads.
@@ -157,7 +157,7 @@ const MOVED: &str = "-MOVED 3300 127.0.0.1:7002\r\n";
 const DOWN: &str = "-CLUSTERDOWN The cluster is down\r\n";
 
 #[test]
-fn clients_blocked_on_keys_of_a_slot_that_left_get_the_redirect() {
+fn clients_blocked_on_keys_in_a_slot_that_moved_are_redirected() {
     let mut node = Node::start();
     let mut blocked: Vec<Client> = Vec::new();
     for line in

@@ -29,7 +29,7 @@ impl World {
         World { disk, server: None, promises: Promises::default(), format }
     }
 
-    /// A disk with the single file of a server before Redis 7.
+    /// A disk with the single file of a server older than Redis 7.
     fn old(seed: u64, format: BaseFormat) -> World {
         let world = World::empty(seed, format);
         world.disk.put(&home().single, &old_file(4, true));
@@ -48,7 +48,7 @@ impl World {
         world
     }
 
-    /// The files that such a server leaves when it is killed, with a torn end.
+    /// The files that a running server leaves when it is killed, with a torn end.
     fn left(seed: u64, format: BaseFormat) -> World {
         let mut world = World::running(seed, format);
         world.kill();

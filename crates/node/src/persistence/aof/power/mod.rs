@@ -73,7 +73,7 @@ fn run(seed: u64) -> Seen {
         .seen
 }
 
-/// The single file of a server before Redis 7, followed by half a command if `is_torn`.
+/// The single file of a server older than Redis 7, followed by half a command if `is_torn`.
 fn old_file(commands: u64, is_torn: bool) -> Vec<u8> {
     let mut bytes: Vec<u8> = (1..=commands).flat_map(|number| transaction(number, 1, 5)).collect();
     if is_torn {
@@ -106,7 +106,7 @@ fn begin(
     Server::start(disk, promises, style, policy, random.percent(30))
 }
 
-/// The kinds of calls, of which one may be made to fail most often.
+/// The kinds of calls. In some runs, only calls of one kind fail.
 const CALLS: [&str; 9] =
     ["create", "write", "sync", "sync_data", "set_len", "rename", "sync_dir", "remove", "read"];
 

@@ -55,7 +55,7 @@ struct Rewrite {
     manifest: Option<Manifest>,
 }
 
-/// The server exits because data that it has written may be lost.
+/// Indicates that the server exits, because data that it has written may be lost.
 #[derive(Debug)]
 pub(super) struct Ends;
 

@@ -51,7 +51,7 @@ pub(super) const SETNAME: Command = Command {
     subcommands: &[],
 };
 
-/// Returns the name of a session if it is valid. An empty name removes the current one.
+/// Returns the argument as the name of a session, if it is valid. An empty name removes the current one.
 pub(in crate::commands::connection) fn plain_name(name: &[u8]) -> Result<String> {
     plain(name).ok_or_else(|| {
         CommandError::text(

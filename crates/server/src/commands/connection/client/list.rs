@@ -74,8 +74,8 @@ pub(super) const LIST: Command = Command {
     subcommands: &[],
 };
 
-/// The most lines that the worker writes itself. If there are more clients, another thread writes the lines, because a
-/// line takes some microseconds.
+/// Maximum number of lines that the worker writes itself. If there are more clients, another thread writes the lines,
+/// because a line takes some microseconds.
 const LINES_AT_ONCE_MAX: u64 = 256;
 
 fn list(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
@@ -127,7 +127,7 @@ impl Selection {
         matches!(self, Selection::Ids(ids) if ids.len() as u64 <= LINES_AT_ONCE_MAX)
     }
 
-    /// O(clients), or O(ids x workers) for ids.
+    /// Returns the selected clients. O(clients), or O(ids x workers) for ids.
     fn find(&self, clients: &Clients) -> Vec<Arc<ClientRecord>> {
         match self {
             Selection::All => clients.list(),

@@ -56,7 +56,7 @@ impl Kind {
             .ok_or_else(|| CommandError::text_around("ERR Unknown client type '", word, "'"))
     }
 
-    /// Monitors count as normal, as in Redis.
+    /// The type of a connection. Monitors count as normal, as in Redis.
     fn of(record: &ClientRecord) -> Kind {
         if record.has(flag::PRIMARY) {
             Kind::Primary

@@ -30,8 +30,8 @@ pub(super) const REPLY: Command = Command {
     subcommands: &[],
 };
 
-/// Only ON gets a reply, because the mode already applies to the reply to this command. In a transaction, each call has
-/// an element in EXEC's reply. OFF and SKIP then take effect after EXEC, and ON applies to EXEC itself.
+/// CLIENT REPLY. Only ON gets a reply, because the mode already applies to the reply to this command. In a transaction,
+/// each call has an element in EXEC's reply. OFF and SKIP then take effect after EXEC, and ON applies to EXEC itself.
 fn reply(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let word = args.bytes()?;
     let in_exec = call.in_exec();
@@ -66,7 +66,7 @@ capabilities are ignored.",
     subcommands: &[],
 };
 
-/// Unknown capabilities, which later versions may define, are not an error.
+/// CLIENT CAPA. Unknown capabilities, which later versions may define, are not an error.
 fn capa(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     while args.remaining() > 0 {
         if args.bytes()?.eq_ignore_ascii_case(b"redirect") {

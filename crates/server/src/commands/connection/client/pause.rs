@@ -102,7 +102,7 @@ pub(super) const UNBLOCK: Command = Command {
     subcommands: &[],
 };
 
-/// Clients that wait for the end of a pause or for the shutdown do not count as blocked here.
+/// CLIENT UNBLOCK. Clients that wait for the end of a pause or for the shutdown do not count as blocked here.
 fn unblock(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let (id, reason) = (args.bytes()?, args.optional());
     if args.remaining() > 0 {

@@ -124,7 +124,7 @@ impl<'a> Wanted<'a> {
         })
     }
 
-    /// Two prefixes of one client must not match the same key. O(prefixes squared), as in Redis.
+    /// Checks that no two prefixes of the client match the same key. O(prefixes squared), as in Redis.
     fn check_overlaps(&self, now: Option<&Tracker>) -> Result<()> {
         let overlap = |a: &[u8], b: &[u8]| a.starts_with(b) || b.starts_with(a);
         let refuse = |prefix: &[u8], which: &str, other: &[u8]| {

@@ -25,7 +25,7 @@ const COMMAND: Command = Command {
     subcommands: &[COUNT, DOCS, GETKEYS, GETKEYSANDFLAGS, HELP, INFO, LIST],
 };
 
-/// The fields that the rows share.
+/// The fields shared by all rows.
 const SPEC: Spec = Spec {
     group: Group::Server,
     since: "2.8.13",

@@ -1,5 +1,5 @@
-//! Fields of INFO about cluster mode. If cluster mode is off, INFO has only the first one, so there are no metrics for
-//! the other fields.
+//! Fields of INFO about cluster mode. If cluster mode is off, INFO has only the first of these fields, so there are no
+//! metrics for the other fields.
 
 use super::{Row, row, row_of_ms};
 use crate::http::metrics::families::Kind::{Counter, Gauge};
