@@ -378,7 +378,7 @@ fn a_command_that_waits_is_counted_when_its_wait_is_over() {
 #[test]
 fn info_shows_the_number_of_blocking_keys() {
     if subject_is_redis() {
-        return; // from 7.2 on
+        return; // since 7.2
     }
     each_config(|server| {
         let [mut a, mut b, mut member, mut other] = server.connections();

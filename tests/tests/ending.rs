@@ -12,7 +12,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::net::TcpStream;
 
-/// Far longer than a test takes.
+/// A delay in µs that is far longer than a test takes.
 const ENDLESS_US: &str = "100000000";
 
 fn launch() -> Launch {
@@ -70,7 +70,7 @@ fn a_second_sigint_does_not_wait_for_the_last_snapshot() {
     assert!(log.contains("You insist... exiting now."), "{log}");
 }
 
-/// Data that is not in a snapshot either would be lost.
+/// Otherwise data that is in no snapshot would be lost.
 #[test]
 fn a_server_does_not_end_before_its_append_only_file_has_a_base() {
     let server = launch().set("save", "").set("shutdown-on-sigterm", "default").start();
