@@ -343,7 +343,7 @@ fn errors_that_end_a_wait_are_counted_as_failures() {
     });
 }
 
-/// This is the behavior since Redis 7.2. Version 7.0 counts the call when it begins to wait.
+/// Redis counts a blocking command when its wait ends since 7.2. Version 7.0 counts the command when it begins to wait.
 #[test]
 fn a_command_that_waits_is_counted_when_its_wait_is_over() {
     if subject_is_redis() {

@@ -345,7 +345,7 @@ fn a_script_that_waits_for_another_is_killed() {
     assert!(probes[0].cmd("SCRIPT KILL").to_string().contains("UNKILLABLE"));
 }
 
-/// This holds no matter which scripts ran before, including scripts that need no time limit.
+/// The library is stopped no matter which scripts ran before, including scripts that need no time limit.
 #[test]
 fn a_library_that_loops_while_it_is_loaded_is_stopped() {
     each_config(|server| {
@@ -854,7 +854,7 @@ fn a_slow_function_is_shown_and_killed() {
     wait_until("the server serves again", || conn.cmd("PING").to_string() == "PONG");
 }
 
-/// This includes callbacks of built-in functions. The server has only one worker.
+/// A script also yields in callbacks of built-in functions. The server has only one worker.
 #[test]
 fn a_slow_script_yields_at_any_point() {
     let server = with_workers(1).set("busy-reply-threshold", "50").start();
@@ -897,7 +897,7 @@ fn a_slow_script_yields_at_any_point() {
     assert_eq!(replaced, "1) (integer) 4000000\n2) (integer) 2000\n3) \"\"");
 }
 
-/// This also applies to a script that has written.
+/// FUNCTION STATS also shows a function that has written.
 #[test]
 fn a_slow_function_within_a_callback_is_shown() {
     let mut server = with_workers(1).set("busy-reply-threshold", "50").start();
