@@ -76,7 +76,7 @@ fn messages_leave_only_after_the_file_is_written() {
 }
 
 #[test]
-fn a_connection_that_ends_gets_what_was_kept_back_or_leaves_nothing() {
+fn a_client_that_ends_its_stream_gets_held_replies_and_a_closed_one_leaves_nothing() {
     let home = AofHome::new();
     let server = slow_server(&home);
     let mut conn = server.connect();

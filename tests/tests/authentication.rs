@@ -93,7 +93,7 @@ fn hello_introduces_and_authenticates_at_once() {
 }
 
 #[test]
-fn hello_reads_all_its_options_before_it_does_any() {
+fn hello_checks_all_its_options_before_it_applies_any() {
     if subject_is_redis() {
         return; // 7.0 applies each option as it reads it; 7.2 behaves as tested here
     }

@@ -347,7 +347,7 @@ fn failed(program: Launch) -> (Server, Conn, TempDir) {
 
 /// After a failed save, the error texts are those of a real Redis.
 #[test]
-fn without_a_file_data_cannot_be_changed() {
+fn after_a_failed_save_data_cannot_be_changed() {
     let lines = [
         "PING",
         "PING hello",

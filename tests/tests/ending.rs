@@ -260,7 +260,7 @@ fn a_replica_has_every_acknowledged_write_before_the_primary_ends() {
 }
 
 #[test]
-fn while_replicas_catch_up_nothing_is_written_until_it_is_called_off() {
+fn while_replicas_catch_up_writes_wait_until_shutdown_abort() {
     let pair = Pair::start(Kind::Redis);
     let mut conn = pair.hold_replica();
     let [mut first, mut second, mut set, mut eval, mut exec, mut paused] =
@@ -386,7 +386,7 @@ fn shutdown_waits_for_new_replicas_but_not_for_lost_ones() {
 }
 
 #[test]
-fn an_insisting_sigint_does_not_wait_for_replicas() {
+fn a_second_shutdown_by_sigint_does_not_wait_for_replicas() {
     let mut pair = Pair::start(Kind::Redis);
     let mut conn = pair.hold_replica();
     conn.send("SHUTDOWN");

@@ -342,7 +342,7 @@ fn a_lowered_size_is_in_force_at_once() {
 }
 
 #[test]
-fn replicas_that_are_well_are_counted() {
+fn replicas_without_lag_are_counted() {
     let server = with_workers(2).set("min-replicas-to-write", "1").start();
     let mut conn = server.connect();
     assert_eq!(conn.info("min_slaves_good_slaves"), "0");

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn names_select_what_they_select_in_redis_benchmark() {
+    fn names_select_the_same_tests_as_in_redis_benchmark() {
         assert_eq!(titles("get,SET"), ["SET", "GET"]);
         assert_eq!(titles("ping"), ["PING_INLINE", "PING_MBULK"]);
         assert_eq!(titles("ping_mbulk"), ["PING_MBULK"]);
