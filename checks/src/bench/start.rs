@@ -28,7 +28,7 @@ const HASHES_RATIO_MAX: f64 = 0.6;
 /// The time limit of a start.
 const START_MAX: Duration = Duration::from_secs(300);
 
-/// The data to load.
+/// A kind of data to load.
 struct Kind {
     what: &'static str,
     keys: u64,

@@ -176,7 +176,7 @@ pub fn weight(name: &str) -> u32 {
 /// Reports whether a row applies to a call, given as its arguments.
 pub type When = fn(&[Vec<u8>]) -> bool;
 
-/// A reply that may differ.
+/// A rule about replies that may differ.
 #[derive(Debug)]
 pub struct Comparison {
     pub name: &'static str,
