@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-/// Its replication ID.
+/// The replication ID of the fake primary.
 pub const ID: &str = "0123456789abcdef0123456789abcdef01234567";
 
 const TIMEOUT: Duration = Duration::from_secs(30);

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, RwLock, RwLockWriteGuard};
 use std::time::Duration;
 
-/// Clients give up a primary that does not reply for this time.
+/// Clients give up on a primary that does not reply for this long.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How long replicas may take to acknowledge a record.
 const WAIT_MS: u32 = 200;
@@ -27,7 +27,8 @@ pub enum Promise {
     Durability,
 }
 
-/// The errors with which EXEC may be rejected, because of its commands, or because of changes since then.
+/// The errors with which EXEC may be rejected, because a queued command was rejected, or because the state of the
+/// server has changed after that.
 const REFUSALS: &[&str] =
     &["EXECABORT ", "NOREPLICAS ", "READONLY ", "LOADING ", "MASTERDOWN ", "UNBLOCKED "];
 

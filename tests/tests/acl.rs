@@ -255,7 +255,7 @@ fn subscribers_that_lose_their_channels_are_closed() {
 #[test]
 fn a_command_that_waits_ends_when_it_becomes_forbidden() {
     if subject_is_redis() {
-        return; // 7.0 does not look again, 7.2 when the key comes
+        return; // 7.0 does not check again; 7.2 checks when the key appears
     }
     each_config_of(
         || with_workers(2),

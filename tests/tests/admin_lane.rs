@@ -1,4 +1,4 @@
-//! The admin lane: connections of operators are served whatever other clients do.
+//! The admin lane: connections of operators are served no matter what other clients do.
 //!
 //! A real Redis has no admin lane, so these tests only run with our server.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]

@@ -331,7 +331,7 @@ impl Told {
 
 fn kill_again_and_again(load: Load) {
     if subject_is_redis() {
-        return; // its own matter; and it has no threads
+        return; // these tests use several workers, which Redis does not have
     }
     let (home, mut random) = (AofHome::new(), Random::derived(1, rounds()));
     for round in 0..rounds() {

@@ -1,5 +1,5 @@
 //! Replies and messages that wait for the append-only file: they are sent in order when the changes that they show have
-//! reached the promised durability, whatever the client does in the meantime.
+//! reached the promised durability, no matter what the client does in the meantime.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::server::subject_is_redis;
@@ -76,7 +76,7 @@ fn messages_leave_only_after_the_file_is_written() {
 }
 
 #[test]
-fn a_connection_that_ends_gets_what_was_kept_back_or_leaves_nothing() {
+fn a_client_that_ends_its_stream_gets_held_replies_and_a_closed_one_leaves_nothing() {
     let home = AofHome::new();
     let server = slow_server(&home);
     let mut conn = server.connect();
@@ -136,7 +136,7 @@ fn large_replies_wait_like_others_and_are_bounded() {
 #[test]
 fn output_that_is_kept_back_counts_towards_limits() {
     if subject_is_redis() {
-        return; // it keeps nothing back from subscribers
+        return; // it does not hold messages for subscribers
     }
     let home = AofHome::new();
     let server = home.launch("always").set("client-output-buffer-limit", "pubsub 1mb 0 0").start();

@@ -42,7 +42,7 @@ fn assert_refused(launch: Launch, said: &str) {
 #[test]
 fn a_torn_end_is_truncated_or_rejected_as_configured() {
     if subject_is_redis() {
-        return; // it writes no batches, so other bytes are whole
+        return; // it writes no batches, so its files can end at other bytes
     }
     let home = AofHome::new();
     let (path, whole) = small_file(&home);
@@ -534,7 +534,7 @@ fn an_old_single_file_is_taken_over() {
     }
 }
 
-/// As in Redis, `appendonly yes` loads no RDB file. People lose data by that, so it is logged.
+/// As in Redis, `appendonly yes` loads no RDB file. Users can lose data this way, so the server logs it.
 #[test]
 fn a_snapshot_that_is_not_loaded_is_reported_once() {
     if subject_is_redis() {
@@ -552,7 +552,7 @@ fn a_snapshot_that_is_not_loaded_is_reported_once() {
         server.kill();
         assert_eq!(fs::read(home.path("dump.rdb")).unwrap(), snapshot);
     }
-    // The remedy that the log names.
+    // Do what the log recommends.
     fs::remove_dir_all(home.files()).unwrap();
     let server = AofHome::load(home.launch("always").set("appendonly", "no"));
     let mut conn = server.connect();
@@ -586,7 +586,7 @@ impl Drop for SmallDisk {
 #[test]
 fn a_full_disk_rejects_writes_until_there_is_room() {
     if subject_is_redis() {
-        return; // it ends with always
+        return; // it exits with `always`
     }
     for policy in ["everysec", "always"] {
         let home = AofHome::new();

@@ -93,9 +93,9 @@ fn hello_introduces_and_authenticates_at_once() {
 }
 
 #[test]
-fn hello_reads_all_its_options_before_it_does_any() {
+fn hello_checks_all_its_options_before_it_applies_any() {
     if subject_is_redis() {
-        return; // 7.0 does each as it comes, 7.2 as stated here
+        return; // 7.0 applies each option as it reads it; 7.2 behaves as tested here
     }
     each_config(|server| {
         let mut conn = server.connect();

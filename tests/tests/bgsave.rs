@@ -90,7 +90,7 @@ fn unknown_arguments_of_bgsave_are_rejected() {
 }
 
 #[test]
-fn one_is_taken_at_a_time() {
+fn one_snapshot_is_taken_at_a_time() {
     let server = launch().start();
     let [mut conn, mut other] = server.connections();
     make_endless(&mut conn);
@@ -105,7 +105,7 @@ fn one_is_taken_at_a_time() {
 }
 
 #[test]
-fn in_a_transaction_it_is_left_for_later() {
+fn in_a_transaction_bgsave_is_scheduled_for_later() {
     let server = launch().start();
     let mut conn = server.connect();
     for line in ["MULTI", "SET a 1", "BGSAVE", "BGSAVE SCHEDULE", "SET b 1"] {
@@ -170,7 +170,7 @@ fn info_shows_the_running_and_the_last_bgsave() {
 
 /// Changes after the start of the snapshot are not in the file.
 #[test]
-fn only_changes_before_it_are_no_longer_counted() {
+fn only_changes_before_the_snapshot_are_no_longer_counted() {
     let server = launch().start();
     let mut conn = server.connect();
     fill(&mut conn, 20, 50_000);
@@ -186,7 +186,7 @@ fn only_changes_before_it_are_no_longer_counted() {
 }
 
 #[test]
-fn save_points_begin_one_by_themselves() {
+fn save_points_begin_a_snapshot_automatically() {
     let server = launch().set("save", "1 3").start();
     let mut conn = server.connect();
     let log = |text: &str| server.log().contains(text);
@@ -208,7 +208,7 @@ fn save_points_begin_one_by_themselves() {
 #[test]
 fn the_file_goes_where_the_settings_said_at_the_beginning() {
     if subject_is_redis() {
-        return; // changes its directory for both: the file goes to the new one
+        return; // its child process writes the file to the new directory
     }
     let other = TempDir::new();
     let server = launch().start();
@@ -226,7 +226,7 @@ fn the_file_goes_where_the_settings_said_at_the_beginning() {
 }
 
 #[test]
-fn flushall_ends_it_and_the_file_follows() {
+fn flushall_ends_a_snapshot_and_saves_the_empty_dataset() {
     let server = launch().start();
     let mut conn = server.connect();
     make_endless(&mut conn);
@@ -270,7 +270,7 @@ fn flushall_ends_it_and_the_file_follows() {
 /// A shutdown, or a command that replaces the dataset, first cancels a running snapshot, because its file would be
 /// older than the next one.
 #[test]
-fn the_end_of_the_server_is_not_held_up() {
+fn a_snapshot_does_not_delay_the_end_of_the_server() {
     for (how, is_saved) in [
         ("SHUTDOWN", true),
         ("SHUTDOWN NOSAVE", false),
@@ -302,9 +302,9 @@ fn the_end_of_the_server_is_not_held_up() {
 }
 
 #[test]
-fn a_reload_ends_it() {
+fn a_reload_ends_a_snapshot() {
     if subject_is_redis() {
-        return; // leaves the child alone, whose older file then takes the place of the reload's
+        return; // does not stop the child, whose older file then replaces that of the reload
     }
     let server = launch().start();
     let mut conn = server.connect();
@@ -347,7 +347,7 @@ fn failed(program: Launch) -> (Server, Conn, TempDir) {
 
 /// After a failed save, the error texts are those of a real Redis.
 #[test]
-fn without_a_file_data_cannot_be_changed() {
+fn after_a_failed_save_data_cannot_be_changed() {
     let lines = [
         "PING",
         "PING hello",
@@ -469,7 +469,7 @@ fn a_failed_save_is_tried_again() {
 #[test]
 fn a_full_disk_leaves_the_old_file() {
     if subject_is_redis() {
-        return; // the name of its temporary file is not known before
+        return; // the name of its temporary file is not known in advance
     }
     let server = launch().start();
     let mut conn = server.connect();

@@ -343,7 +343,7 @@ fn errors_that_end_a_wait_are_counted_as_failures() {
     });
 }
 
-/// This is the behavior since Redis 7.2. Version 7.0 counts the call when it begins to wait.
+/// Redis counts a blocking command when its wait ends since 7.2. Version 7.0 counts the command when it begins to wait.
 #[test]
 fn a_command_that_waits_is_counted_when_its_wait_is_over() {
     if subject_is_redis() {
@@ -378,7 +378,7 @@ fn a_command_that_waits_is_counted_when_its_wait_is_over() {
 #[test]
 fn info_shows_the_number_of_blocking_keys() {
     if subject_is_redis() {
-        return; // from 7.2 on
+        return; // since 7.2
     }
     each_config(|server| {
         let [mut a, mut b, mut member, mut other] = server.connections();

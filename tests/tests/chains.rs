@@ -30,7 +30,7 @@ const TO_BRISK: &[&[Kind]] = &[
     &[Valkey, Brisk],
     &[Valkey, Brisk, Brisk],
 ];
-/// Redis cannot read the snapshots of Valkey.
+/// Chains with Valkey. Redis is never a replica of Valkey, because it cannot read the snapshots of Valkey.
 const OF_VALKEY: &[&[Kind]] = &[&[Valkey, Valkey, Valkey], &[Redis, Valkey]];
 
 /// Runs `body` concurrently for all chains that this machine can run. Most of the time, they wait for servers that

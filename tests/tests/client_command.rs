@@ -117,7 +117,7 @@ fn ids_only_grow() {
 }
 
 #[test]
-fn kill_closes_the_one_that_is_meant() {
+fn kill_closes_the_selected_client() {
     each_config(|server| {
         let [mut killer, mut by_id, mut by_address, mut stays] = server.connections();
         let id = by_id.id();

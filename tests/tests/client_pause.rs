@@ -6,7 +6,7 @@ use brisk_testkit::{Conn, Server, assert_reply, each_backend, wait_until};
 use brisk_tests::with_workers;
 use std::time::Duration;
 
-/// Longer than any test takes.
+/// A pause that is longer than any test takes.
 const LONG: &str = "CLIENT PAUSE 100000";
 
 /// Runs the body with one and with two workers, on each back end.

@@ -26,7 +26,7 @@ fn expect(connect: &dyn Fn() -> Conn, lines: &[&str], answers: &str) {
 }
 
 #[test]
-fn a_skip_takes_one_reply_and_off_all_until_on() {
+fn skip_suppresses_one_reply_and_off_all_until_on() {
     each_config(|server| {
         let connect = || server.connect();
         let cases: &[(&[&str], &str)] = &[

@@ -112,6 +112,6 @@ fn a_soft_reset_keeps_the_epochs_and_a_hard_one_begins_again() {
         assert_eq!(info(conn, &names), ["0", "0"]);
         assert_eq!(epoch_of_line(conn), "0");
     }
-    // A node that was never a member reports no epoch, whatever the document contains.
+    // A node that was never a member reports no epoch, regardless of the document.
     assert_eq!(info(&mut cluster.connect(1), &names), ["0", "0"]);
 }

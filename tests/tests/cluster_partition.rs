@@ -227,7 +227,7 @@ fn primaries_that_lose_only_etcd_do_not_take_the_cluster_down() {
         all_serve();
         suspects(connected) == 2
     });
-    // Wait twice as long as a single primary without a lease is only suspected.
+    // A single primary without a lease counts as failed after this delay. Wait twice as long.
     let until = Instant::now() + failure_delay() * 2;
     while Instant::now() < until {
         all_serve();

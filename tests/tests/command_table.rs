@@ -54,7 +54,7 @@ const NEVER: &[(&str, &str)] = &[];
 fn server() -> (Server, Conn) {
     let server = Launch::subject().start();
     let mut conn = server.connect();
-    conn.hello(3); // maps and sets tell more than arrays
+    conn.hello(3); // maps and sets are more specific than arrays
     (server, conn)
 }
 

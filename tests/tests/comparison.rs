@@ -328,7 +328,7 @@ fn send_report(replica: &mut Conn, report: &str) {
     replica.send_raw(request.as_bytes());
 }
 
-/// This also holds for reports that a replica relays for its own replicas.
+/// Reports that a replica relays for its own replicas are treated in the same way.
 #[test]
 fn a_report_about_a_database_that_does_not_exist_is_ignored() {
     let primary = start(Brisk);

@@ -134,7 +134,7 @@ fn settings(server: &Server) -> Vec<(String, String)> {
 }
 
 #[test]
-fn the_printed_configuration_file_sets_a_server_as_none_does() {
+fn the_printed_configuration_file_has_the_same_effect_as_no_file() {
     if subject_is_redis() {
         return;
     }

@@ -32,7 +32,7 @@ fn a_fatal_signal_is_logged() {
 }
 
 #[test]
-fn a_crash_on_demand_is_one() {
+fn a_crash_on_demand_is_logged() {
     let server = Launch::subject().set("logfile", LOG).start();
     server.connect().send("DEBUG SEGFAULT");
     let log = ended(server);
@@ -55,7 +55,7 @@ fn a_crash_is_not_logged_if_crash_log_enabled_is_no() {
 #[test]
 fn sigalrm_logs_the_threads_and_the_server_continues() {
     if subject_is_redis() {
-        return; // tells only from 7.2 on
+        return; // logs this only since 7.2
     }
     let server = Launch::subject().start();
     let mut conn = server.connect();

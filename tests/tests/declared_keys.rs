@@ -1,5 +1,5 @@
-//! Locks, access control and COMMAND GETKEYS know every key that a command uses, whatever the names and the order of
-//! its arguments. (S5)
+//! Locks, access control and COMMAND GETKEYS know every key that a command uses, regardless of the names and the order
+//! of its arguments. (S5)
 //!
 //! Arguments are generated for every data command. Keys, groups, consumers and elements have the names of options, and
 //! options are repeated and reordered. The server itself reports the use of a key whose slot is not locked. To detect

@@ -160,7 +160,7 @@ fn fill_much(conn: &mut Conn) {
 #[test]
 fn a_replica_that_does_not_read_holds_up_the_others_until_it_is_dropped() {
     if subject_is_redis() {
-        return; // whose pipes hold more
+        return; // its pipes hold more
     }
     let server = diskless(Kind::Brisk.launch());
     let mut conn = server.connect();
@@ -216,7 +216,7 @@ fn a_replica_that_disconnects_during_a_diskless_sync_leaves_nothing() {
 
 /// The tools of Redis support both forms.
 #[test]
-fn redis_cli_takes_it() {
+fn redis_cli_receives_a_diskless_snapshot() {
     for streams in ["yes", "no"] {
         let launch = with_workers(2).set("repl-diskless-sync", streams);
         let server = launch.start();
@@ -337,7 +337,7 @@ fn parts_that_are_not_known_are_rejected() {
 #[test]
 fn a_replica_that_requests_no_keys_waits_for_no_other_snapshot() {
     if subject_is_redis() {
-        return; // its process makes one snapshot after the other
+        return; // it writes one snapshot after the other
     }
     let server = with_library(with_workers(2));
     let mut conn = server.connect();

@@ -20,7 +20,7 @@ fn of_topic(output: &Output, topic: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn the_doctor_says_of_this_machine_what_it_finds() {
+fn the_doctor_reports_what_it_finds_on_this_machine() {
     if subject_is_redis() {
         return;
     }

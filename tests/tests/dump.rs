@@ -18,7 +18,7 @@ const SETTINGS: &[&str] = &[
     "CONFIG SET stream-node-max-entries 4",
 ];
 
-/// Larger payloads of the fixtures are left out.
+/// The maximum size of a payload from the fixtures. Larger ones are left out.
 const PAYLOAD_BYTES_MAX: usize = 1 << 20;
 
 struct Pair {

@@ -20,9 +20,9 @@ const MUTATIONS: usize = 50_000;
 /// The maximum length of payloads to mutate, and their number for each layout.
 const SEED_BYTES_MAX: usize = 4_000;
 const SEEDS_OF_A_KIND: usize = 40;
-/// RESTORE may use this many times the bytes of a payload ...
+/// The memory that RESTORE may use, as a multiple of the payload's size, in addition to [`CONSTANT`].
 const FACTOR: usize = 10;
-/// ... plus this constant, for a new key, the request and the reply.
+/// The bytes that RESTORE may always use, for a new key, the request and the reply.
 const CONSTANT: usize = 4 << 10;
 /// With compression, [`FACTOR`] applies to the uncompressed content, which may be this many times as large as the
 /// payload.

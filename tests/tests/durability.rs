@@ -361,7 +361,7 @@ fn without_a_replica_a_reply_waits_for_one_and_not_for_ever() {
 
 /// A client with CLIENT DURABILITY DISK and REPLICAS waits for both.
 #[test]
-fn replicas_come_on_top_of_the_file() {
+fn a_reply_waits_for_the_file_and_for_replicas() {
     if subject_is_redis() {
         return;
     }
@@ -463,7 +463,7 @@ fn info_shows_the_lag_of_a_replica_in_seconds() {
 
 /// A replica that reconnects while its previous connection still seems to be open counts once.
 #[test]
-fn a_replica_with_two_connections_is_one() {
+fn a_replica_with_two_connections_counts_once() {
     if subject_is_redis() {
         return;
     }

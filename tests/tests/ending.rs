@@ -12,7 +12,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::net::TcpStream;
 
-/// Far longer than a test takes.
+/// A delay in µs that is far longer than a test takes.
 const ENDLESS_US: &str = "100000000";
 
 fn launch() -> Launch {
@@ -70,7 +70,7 @@ fn a_second_sigint_does_not_wait_for_the_last_snapshot() {
     assert!(log.contains("You insist... exiting now."), "{log}");
 }
 
-/// Data that is not in a snapshot either would be lost.
+/// Otherwise data that is in no snapshot would be lost.
 #[test]
 fn a_server_does_not_end_before_its_append_only_file_has_a_base() {
     let server = launch().set("save", "").set("shutdown-on-sigterm", "default").start();
@@ -260,7 +260,7 @@ fn a_replica_has_every_acknowledged_write_before_the_primary_ends() {
 }
 
 #[test]
-fn while_replicas_catch_up_nothing_is_written_until_it_is_called_off() {
+fn while_replicas_catch_up_writes_wait_until_shutdown_abort() {
     let pair = Pair::start(Kind::Redis);
     let mut conn = pair.hold_replica();
     let [mut first, mut second, mut set, mut eval, mut exec, mut paused] =
@@ -386,7 +386,7 @@ fn shutdown_waits_for_new_replicas_but_not_for_lost_ones() {
 }
 
 #[test]
-fn an_insisting_sigint_does_not_wait_for_replicas() {
+fn a_second_shutdown_by_sigint_does_not_wait_for_replicas() {
     let mut pair = Pair::start(Kind::Redis);
     let mut conn = pair.hold_replica();
     conn.send("SHUTDOWN");

@@ -14,7 +14,8 @@ use Kind::{Brisk, Redis, Valkey};
 const OF_REDIS: &[[Kind; 3]] = &[[Redis; 3]];
 const OF_VALKEY: &[[Kind; 3]] = &[[Valkey; 3]];
 const OF_OURS: &[[Kind; 3]] = &[[Brisk; 3]];
-/// Redis cannot read the snapshots of Valkey, so these two are not combined.
+/// Groups of Brisk and one other kind. Redis and Valkey are not combined, because Redis cannot read the snapshots of
+/// Valkey.
 const MIXED: &[[Kind; 3]] =
     &[[Brisk, Redis, Brisk], [Redis, Brisk, Brisk], [Brisk, Valkey, Brisk], [Valkey, Brisk, Brisk]];
 

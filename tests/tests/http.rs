@@ -11,9 +11,9 @@ use brisk_tests::web::{Answer, Web, basic};
 use brisk_tests::with_workers;
 use std::time::Duration;
 
-/// The limit in `http::request`.
+/// The maximum size of a request head, as in `http::request`.
 const HEAD_BYTES_MAX: usize = 8 * 1024;
-/// The same as `system::HTTP_CONNECTIONS_MAX`.
+/// The maximum number of connections, as in `system::HTTP_CONNECTIONS_MAX`.
 const CONNECTIONS_MAX: usize = 64;
 
 /// More unread bytes than the kernel buffers.

@@ -30,7 +30,7 @@ fn figure(conn: &mut Conn, name: &str) -> u64 {
 }
 
 #[test]
-fn huge_values_are_freed_by_another_thread_however_they_go() {
+fn another_thread_frees_huge_values_however_they_are_removed() {
     if subject_is_redis() {
         return; // frees most of them at once
     }
@@ -187,7 +187,7 @@ fn a_reply_that_is_read_late_shows_the_value_as_it_was() {
 }
 
 #[test]
-fn an_idle_server_gives_the_memory_of_what_it_lost_back() {
+fn an_idle_server_returns_freed_memory_to_the_system() {
     let server = Launch::subject().start();
     let mut conn = server.connect();
     let value = "x".repeat(100);

@@ -130,7 +130,7 @@ fn a_script_sees_the_same_at_its_beginning_and_its_end() {
 }
 
 #[test]
-fn a_script_goes_beyond_its_keys_while_another_is_slow() {
+fn a_script_uses_undeclared_keys_while_another_is_slow() {
     let Some(server) = start(2, "50") else { return };
     let mut clients = one_of_each_worker(&server, 2);
     for seconds in [0.2, 0.0] {

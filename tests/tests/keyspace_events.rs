@@ -190,7 +190,7 @@ fn evicted_keys_cause_events() {
 #[test]
 fn a_client_gets_the_event_of_its_own_command_after_the_reply() {
     if subject_is_redis() {
-        return; // Before 7.2, Redis told of some commands before their replies.
+        return; // Before 7.2, Redis sent the events of some commands before their replies.
     }
     each_config_of(
         || with_workers(2),
@@ -213,7 +213,7 @@ fn a_client_gets_the_event_of_its_own_command_after_the_reply() {
 #[test]
 fn expiring_fields_cause_events() {
     if subject_is_redis() {
-        return; // Fields expire from 7.4 on.
+        return; // Fields can expire only since 7.4.
     }
     each_config_of(
         || with_workers(2),

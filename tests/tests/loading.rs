@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 /// Number of keys in the file that loads slowly. Loading each key takes [`DELAY_US`].
 const KEYS: usize = 4000;
-/// In total, this is more time than any test needs. Tests end the delay when they have seen enough.
+/// The delay per key. In total, this is more time than any test needs. Tests end the delay when they have seen enough.
 const DELAY_US: &str = "5000";
 const LOADING: &str = "(error) LOADING Redis is loading the dataset in memory";
 /// Number of damaged files to try.
@@ -459,7 +459,7 @@ fn refused(bytes: &[u8], how: &str) {
 #[test]
 fn damaged_files_end_the_start_with_the_offset_of_the_damage() {
     if subject_is_redis() {
-        return; // it loads some, and is brought down by others
+        return; // it loads some of them, and crashes on others
     }
     let whole = fs::read(large_file().file()).unwrap();
     for number in 0..DAMAGED {
@@ -491,7 +491,7 @@ fn damaged_files_end_the_start_with_the_offset_of_the_damage() {
 #[test]
 fn the_first_damage_is_reported_with_any_number_of_threads() {
     if subject_is_redis() {
-        return; // it ends in its own words
+        return; // its error text differs
     }
     let whole = fs::read(large_file().file()).unwrap();
     let key = b"\x07large:1";

@@ -162,7 +162,7 @@ fn a_result_is_stored_even_if_its_client_has_disconnected() {
 #[test]
 fn a_pause_holds_back_what_is_to_be_stored() {
     if subject_is_redis() {
-        return; // nothing can come between a command and its end there
+        return; // it runs nothing else while a command is running
     }
     let server = with_workers(1).start();
     let [mut conn, mut other] = server.connections();

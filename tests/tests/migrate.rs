@@ -200,7 +200,7 @@ impl Scripted {
 #[test]
 fn others_are_served_while_a_server_does_not_reply() {
     if subject_is_redis() {
-        return; // It serves nobody meanwhile.
+        return; // It serves no other client during MIGRATE.
     }
     let other = Scripted::new();
     let server = with_workers(1).start();
@@ -240,7 +240,7 @@ fn a_server_that_never_replies_times_out() {
 #[test]
 fn keys_changed_during_migrate_are_sent_again() {
     if subject_is_redis() {
-        return; // Nobody changes anything meanwhile.
+        return; // No client can change a key during MIGRATE.
     }
     for kind in ["HSET k f 1", "XADD k 1-1 f 1", "SET k 1"] {
         let other = Scripted::new();

@@ -148,7 +148,8 @@ fn monitor_shows_scripts_before_their_commands_even_if_rejected() {
 /// The second script is restarted repeatedly while the first one, which may access undeclared keys, is running.
 #[test]
 fn monitor_shows_a_restarted_script_once() {
-    // More iterations would exceed the timeout for replies. It depends on timing whether a script is started twice.
+    // The maximum number of iterations. More would exceed the timeout for replies. It depends on timing whether a
+    // script is started twice.
     const TURNS_MAX: u64 = 1 << 25;
     const TRIES_MAX: usize = 30;
     let server = with_workers(2).set("busy-reply-threshold", "0").start();
@@ -232,7 +233,7 @@ fn slowlog_keeps_what_was_slower_than_the_limit() {
         assert_reply!(conn, "CONFIG SET slowlog-log-slower-than -1", "OK");
         let entries = conn.cmd("SLOWLOG GET -1");
         let entries = entries.elements();
-        assert_eq!(entries.len(), 3); // the reset itself, or the CONFIG SET, makes up the rest
+        assert_eq!(entries.len(), 3); // the third is SLOWLOG RESET or CONFIG SET
         let set = entries.iter().find(|e| e.elements()[3].elements()[0].text() == "SET").unwrap();
         let parts = set.elements();
         assert_eq!(parts.len(), 6);

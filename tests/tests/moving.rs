@@ -61,7 +61,7 @@ fn go_over(client: &Client, from: &Server, to: &Server) {
 }
 
 #[test]
-fn a_redis_is_left_for_brisk_and_returned_to_without_the_loss_of_a_write() {
+fn moving_from_redis_to_brisk_and_back_loses_no_write() {
     let old = Launch::redis().set("repl-diskless-sync-delay", "0").start();
     let mut conn = old.connect();
     conn.cmd("DEBUG POPULATE 5000 key 100");

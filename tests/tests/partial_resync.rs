@@ -95,7 +95,7 @@ fn a_replica_whose_link_is_cut_under_load_resumes() {
 }
 
 #[test]
-fn one_that_lacks_more_than_is_kept_gets_everything() {
+fn a_replica_that_lacks_more_than_the_backlog_gets_a_full_copy() {
     let server =
         with_workers(2).set("repl-backlog-size", "16kb").set("enable-debug-command", "yes").start();
     let replica = follower(&server);
@@ -202,7 +202,7 @@ fn changes_without_a_replica_are_in_the_backlog() {
 }
 
 #[test]
-fn a_backlog_that_is_freed_takes_the_name_of_the_history_with_it() {
+fn freeing_the_backlog_changes_the_replication_id() {
     let server = with_workers(2).set("repl-backlog-ttl", "1").start();
     let mut conn = server.connect();
     let (id, place, gone) = follow(&server);
@@ -342,7 +342,7 @@ fn a_lowered_size_is_in_force_at_once() {
 }
 
 #[test]
-fn replicas_that_are_well_are_counted() {
+fn replicas_without_lag_are_counted() {
     let server = with_workers(2).set("min-replicas-to-write", "1").start();
     let mut conn = server.connect();
     assert_eq!(conn.info("min_slaves_good_slaves"), "0");

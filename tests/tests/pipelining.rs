@@ -1,4 +1,4 @@
-//! Commands that are sent together get their replies in order, however the bytes are split. (P1)
+//! Commands that are sent together get their replies in order, no matter how the bytes are split. (P1)
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::{Launch, assert_reply, each_backend, each_config};

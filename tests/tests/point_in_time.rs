@@ -1,4 +1,4 @@
-//! The file of a BGSAVE is a point-in-time snapshot, whatever clients do in the meantime.
+//! The file of a BGSAVE is a point-in-time snapshot, no matter what clients do in the meantime.
 //!
 //! Clients maintain invariants that hold at each moment: sums that do not change, and values that are changed together
 //! in transactions and scripts. A file that violates an invariant is not a point-in-time snapshot. Each file is loaded
@@ -358,7 +358,7 @@ fn changes_within_huge_values_are_not_in_the_file() {
 #[test]
 fn eviction_does_not_run_away_while_a_snapshot_is_taken() {
     if subject_is_redis() {
-        return; // its child has the memory, and frees nothing as well
+        return; // its child process keeps the memory, so eviction frees nothing either
     }
     let (keys, size) = (400, 100_000);
     let server = with_workers(2).set("maxmemory-policy", "allkeys-lru").start();

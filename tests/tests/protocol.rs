@@ -57,7 +57,7 @@ fn replies_before_a_broken_request_are_still_sent() {
 #[test]
 fn a_broken_request_gets_no_reply_while_replies_are_off() {
     if brisk_testkit::server::subject_is_redis() {
-        return; // answers nothing either, but leaves the connection open
+        return; // does not reply either, but leaves the connection open
     }
     each_backend(Launch::subject, |server| {
         for (before, words) in [

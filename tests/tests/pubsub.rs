@@ -169,7 +169,7 @@ fn client_reply_off_silences_replies_but_no_messages() {
 fn a_publisher_gets_its_own_message_after_the_reply() {
     each_config(|server| {
         if server.resp() == 2 || subject_is_redis() {
-            return; // Before 7.2 Redis had the message first.
+            return; // Before 7.2, Redis sent the message first.
         }
         let mut conn = server.connect();
         conn.pipeline(&["SUBSCRIBE c", "PSUBSCRIBE c*"]);

@@ -117,7 +117,7 @@ fn left(conn: &mut Conn) -> String {
 }
 
 #[test]
-fn scripts_of_all_trades_do_what_they_do_in_redis() {
+fn typical_scripts_give_the_same_results_as_in_redis() {
     let debug = |launch: Launch| launch.set("enable-debug-command", "yes").start();
     let (ours, theirs) = (debug(Launch::subject()), debug(Launch::redis()));
     for version in [2, 3] {

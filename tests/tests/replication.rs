@@ -59,7 +59,7 @@ fn line_of(conn: &mut Conn) -> String {
 }
 
 #[test]
-fn changes_arrive_as_what_repeats_them() {
+fn changes_arrive_as_commands_that_repeat_them() {
     let server = with_workers(2).set("lazyfree-lazy-expire", "no").start();
     let [mut one, mut two] = server.connections();
     one.cmd("SET before 1");

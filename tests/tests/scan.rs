@@ -1,4 +1,5 @@
-//! SCAN's guarantee: keys that exist during the whole iteration are returned, whatever is written in the meantime.
+//! SCAN's guarantee: keys that exist during the whole iteration are returned, no matter what is written in the
+//! meantime.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::{Conn, assert_reply, each_config, each_protocol};

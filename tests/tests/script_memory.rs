@@ -72,7 +72,7 @@ fn a_script_that_fills_its_interpreter_does_not_affect_functions() {
     assert!(bytes(&mut conn, "used_memory_vm_eval") < 16 * MIB);
 }
 
-/// This includes memory that the last executed function has retained.
+/// The freed memory includes memory that the last executed function has retained.
 #[test]
 fn a_deleted_library_frees_its_memory() {
     if subject_is_redis() {

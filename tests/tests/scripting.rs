@@ -144,7 +144,7 @@ fn a_flush_frees_the_memory_of_scripts() {
 
 /// The maximum length of a string is as large as the memory limit of an interpreter.
 #[test]
-fn scripts_run_on_after_one_that_was_handed_more_than_there_may_be() {
+fn scripts_run_after_one_that_was_passed_more_than_the_memory_limit() {
     let server = with_workers(1).start();
     let mut conn = server.connect();
     assert_reply!(conn, "SETRANGE huge 536870911 x", "(integer) 536870912");
@@ -345,7 +345,7 @@ fn a_script_that_waits_for_another_is_killed() {
     assert!(probes[0].cmd("SCRIPT KILL").to_string().contains("UNKILLABLE"));
 }
 
-/// This holds whatever scripts ran before, including scripts that need no time limit.
+/// The library is stopped no matter which scripts ran before, including scripts that need no time limit.
 #[test]
 fn a_library_that_loops_while_it_is_loaded_is_stopped() {
     each_config(|server| {
@@ -566,7 +566,7 @@ fn a_script_that_wrote_is_not_killed_and_ends_with_the_server() {
 }
 
 #[test]
-fn a_slow_script_is_ended_by_no_shutdown_but_one_without_saving() {
+fn only_a_shutdown_without_saving_ends_a_slow_script() {
     const OF_FUNCTION: &str = "(error) BUSY Redis is busy running a script. You can only call \
                                FUNCTION KILL or SHUTDOWN NOSAVE.";
     let library = "#!lua name=l\nredis.register_function('f', function() while true do end end)";
@@ -692,7 +692,7 @@ fn a_script_that_takes_all_memory_fails_and_gives_it_back() {
 
 /// A value that is stored once may occur many times in a reply.
 #[test]
-fn replies_of_more_than_a_script_may_take_are_errors() {
+fn command_replies_above_the_memory_limit_of_a_script_are_errors() {
     if subject_is_redis() {
         return;
     }
@@ -790,7 +790,7 @@ fn a_payload_of_functions_is_restored_by_redis_and_back() {
 }
 
 #[test]
-fn numbers_name_and_describe_functions() {
+fn numbers_can_be_names_and_descriptions_of_functions() {
     const NO_NAME: &str = "Library names can only contain letters, numbers, or underscores(_) and \
                            must be at least one character long";
     const NOT_TEXT: &str = "argument given to redis.register_function must be a string";
@@ -854,7 +854,7 @@ fn a_slow_function_is_shown_and_killed() {
     wait_until("the server serves again", || conn.cmd("PING").to_string() == "PONG");
 }
 
-/// This includes callbacks of built-in functions. The server has only one worker.
+/// A script also yields in callbacks of built-in functions. The server has only one worker.
 #[test]
 fn a_slow_script_yields_at_any_point() {
     let server = with_workers(1).set("busy-reply-threshold", "50").start();
@@ -897,7 +897,7 @@ fn a_slow_script_yields_at_any_point() {
     assert_eq!(replaced, "1) (integer) 4000000\n2) (integer) 2000\n3) \"\"");
 }
 
-/// This also applies to a script that has written.
+/// FUNCTION STATS also shows a function that has written.
 #[test]
 fn a_slow_function_within_a_callback_is_shown() {
     let mut server = with_workers(1).set("busy-reply-threshold", "50").start();

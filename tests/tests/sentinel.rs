@@ -4,9 +4,9 @@
 //! The guarantees, which are checked after each failover:
 //!
 //! - Everything that all replicas had before the failure is kept, because one of them becomes the next primary.
-//! - Each record for which WAIT has counted both replicas is also kept, whenever it was written. One replica is not
-//!   enough: sentinels choose a replica by offsets that they queried earlier, and a planned failover does not wait for
-//!   the replica that it promotes.
+//! - Each record for which WAIT has counted both replicas is also kept, no matter when it was written. One replica is
+//!   not enough: sentinels choose a replica by offsets that they queried earlier, and a planned failover does not wait
+//!   for the replica that it promotes.
 //! - If clients request with CLIENT DURABILITY that both replicas have a write before its reply, every acknowledged
 //!   record is kept.
 //! - Other acknowledged records may be lost if they were written during the failover. They are counted and printed.

@@ -11,12 +11,12 @@ use brisk_tests::snapshots::take_disk_away;
 
 const HARD: u64 = 16 << 20;
 const BACKLOG: u64 = 1 << 20;
-/// The stream is moved to the file when its memory beyond the backlog reaches half of the limit. This bound leaves time
-/// for that.
+/// The maximum memory for the stream. The stream is moved to the file when its memory beyond the backlog reaches half
+/// of the limit; the bound leaves time for that.
 const MOST_IN_MEMORY: u64 = BACKLOG + HARD * 3 / 4;
 /// Bytes written while the snapshot is being sent.
 const WRITTEN: u64 = 60 << 20;
-/// At this link speed, the 30 MB snapshot takes minutes on any machine. No test waits for its end.
+/// The speed of the link. The 30 MB snapshot then takes minutes on any machine. No test waits for its end.
 const BYTES_PER_S: u64 = 100_000;
 
 struct Slow {

@@ -79,7 +79,7 @@ fn real_replicas_that_attach_under_load_have_the_same_data() {
 
 /// The output to a replica waits for the file like every reply.
 #[test]
-fn so_they_have_with_an_append_only_file() {
+fn real_replicas_have_the_same_data_with_an_append_only_file() {
     replicas_have_the_same_data(
         with_workers(2).set("appendonly", "yes").set("appendfsync", "always"),
     );
@@ -250,7 +250,7 @@ fn a_large_dataset_is_sent_while_commands_run_and_is_not_buffered() {
 #[test]
 fn a_disconnected_replica_leaves_nothing() {
     if subject_is_redis() {
-        return; // its snapshot goes on without replicas
+        return; // its snapshot continues without replicas
     }
     each_backend(
         || with_workers(2).set("rdbcompression", "no"),
@@ -312,7 +312,7 @@ fn a_disconnected_replica_leaves_nothing() {
 #[test]
 fn no_message_is_sent_within_the_snapshot() {
     if subject_is_redis() {
-        return; // it sends what is answered meanwhile with the first part of the stream
+        return; // it sends messages that arrive during it with the first part of the stream
     }
     each_backend(
         || with_workers(2),
@@ -366,7 +366,7 @@ fn output_held_for_a_replica_is_bounded_by_its_class() {
 #[test]
 fn a_snapshot_that_cannot_be_written_closes_its_replicas_and_nothing_else() {
     if subject_is_redis() {
-        return; // the name of its temporary file is not known before
+        return; // the name of its temporary file is not known in advance
     }
     let server = with_workers(2).set("save", "3600 1000000").start();
     let mut conn = server.connect();

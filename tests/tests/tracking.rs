@@ -154,7 +154,7 @@ fn commands_that_fail_read_their_keys_too() {
         let mut other = server.connect();
         other.cmd("SADD set a");
         assert!(cacher.conn.cmd("GET set").is_error());
-        // Write commands do not count as reads, whatever they return.
+        // Write commands do not count as reads, regardless of what they return.
         cacher.read("GETSET value 1");
         cacher.read("INCR value");
         other.pipeline(&["SREM set a", "SET value 2"]);

@@ -86,7 +86,7 @@ fn transactions_do_not_nest_and_watches_come_before() {
 }
 
 #[test]
-fn select_within_a_transaction_is_for_what_follows() {
+fn select_within_a_transaction_applies_to_later_commands() {
     each_config(|server| {
         let mut conn = server.connect();
         let lines =
@@ -152,7 +152,7 @@ fn exec_says_which_right_was_lost_since_a_command_was_queued() {
 }
 
 #[test]
-fn commands_that_reach_beyond_their_keys_are_part_of_transactions_too() {
+fn commands_that_use_more_than_their_keys_work_in_transactions() {
     each_config(|server| {
         let mut conn = server.connect();
         conn.cmd("MSET w_a 2 w_b 1");

@@ -83,7 +83,7 @@ fn memory_follows_the_bytes_that_arrived() {
 #[test]
 fn all_of_them_together_stay_below_the_limit_and_the_largest_go_first() {
     if subject_is_redis() {
-        return; // bounds each of them only
+        return; // limits only each single request
     }
     each_backend(
         || with_workers(2).set("input-total-limit", "8mb"),

@@ -70,7 +70,8 @@ pub(crate) const STEPS: &[Step] = &[
     },
 ];
 
-/// The README's first command builds a server for release and starts it; scripts must be able to fail in it.
+/// The inputs of the step `readme`. The README's first command builds a server for release and starts it, and the
+/// server must survive failing scripts.
 const README_INPUTS: &[&str] = &[
     "README.md",
     "checks/src/readme.rs",
@@ -83,8 +84,8 @@ const README_INPUTS: &[&str] = &[
     "crates/server/src/boot",
 ];
 
-/// Packages contain the programs, their manual pages and completions, which are generated from `--help`, and
-/// brisk.conf, which is generated from the directives.
+/// The inputs of the step `package`. Packages contain the programs, their manual pages and completions, which are
+/// generated from `--help`, and brisk.conf, which is generated from the directives.
 const PACKAGE_INPUTS: &[&str] = &[
     "packaging",
     "checks/src/package",
@@ -104,7 +105,8 @@ const PACKAGE_INPUTS: &[&str] = &[
     ":(exclude)*/tests.rs",
 ];
 
-/// The commands in the documents run the programs of the packages, and the documents show their output.
+/// The inputs of the step `documents`. The commands in the documents run the programs of the packages, and the
+/// documents show their output.
 const DOCUMENTS_INPUTS: &[&str] = &[
     "docs/install.md",
     "docs/quick-start.md",
@@ -133,10 +135,11 @@ const DOCUMENTS_INPUTS: &[&str] = &[
     ":(exclude)*/tests.rs",
 ];
 
-/// The book consists of the pages, which a test compares with the tables from which they are generated.
+/// The inputs of the step `book`. The book consists of the pages, which a test compares with the tables from which they
+/// are generated.
 const BOOK_INPUTS: &[&str] = &["book.toml", "docs", "checks/src/book"];
 
-/// Instructions are counted from receiving a request to sending its reply.
+/// The inputs of the step `instructions`. Instructions are counted from receiving a request to sending its reply.
 const INSTRUCTIONS_INPUTS: &[&str] = &[
     "checks/src/instructions.rs",
     "checks/src/instructions.tsv",

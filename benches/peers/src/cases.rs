@@ -15,7 +15,7 @@ const BIG_KEY: &str = "key:of-a-big-one";
 const BIG_BYTES: usize = 1 << 20;
 /// One in this number of requests reads the big value.
 const BIG_ONE_IN: usize = 100;
-/// Longer latencies are recorded as this value.
+/// The longest latency that is recorded. Longer ones are recorded as this value.
 const LONGEST_NS: u64 = 60_000_000_000;
 /// The round-trip time to the distant server.
 const FAR_S: f64 = 0.012;

@@ -49,7 +49,7 @@ pub(crate) struct Options {
     markdown: bool,
 }
 
-/// Ours is last, and is compared with the preceding ones.
+/// The names of the clients. Ours is last, and is compared with the preceding ones.
 pub(crate) const NAMES: [&str; 4] = ["rustis", "fred", "redis-rs", "brisk"];
 /// Environment variable that makes this process a child that only measures the memory of the client with this name.
 const IDLE_CHILD: &str = "PEERS_IDLE_CHILD";

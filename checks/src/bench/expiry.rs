@@ -21,9 +21,9 @@ const BATCH: u64 = 500;
 const GONE_MS_MAX: f64 = 1000.0;
 /// The limit for the waits of other clients, in ms.
 const WAIT_MS_MAX: f64 = 1.0;
-/// Other clients are measured from this time before the expiry time.
+/// How long before the expiry time the measurement of other clients begins.
 const BEFORE: Duration = Duration::from_millis(300);
-/// Before that, other clients are measured for this time while no key expires.
+/// How long other clients are measured before that, while no key expires.
 const CALM: Duration = Duration::from_millis(1000);
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -58,7 +58,7 @@ struct Found {
     /// The longest GET while no key expires, which shows the noise of the machine.
     calm: f64,
     /// The longest iteration of the event loop while keys expire, if the server reports it. Other clients may have
-    /// waited for this time.
+    /// waited for this long.
     round: f64,
 }
 

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 /// Elements per command; the next constant is the number of commands per write while values are built.
 const ELEMENTS_PER_COMMAND: u64 = 500;
 const COMMANDS_PER_SEND: u64 = 8;
-/// Other clients are measured for this time before and after a command.
+/// How long other clients are measured before and after a command.
 const CALM: Duration = Duration::from_millis(100);
 /// The limit for the waits of other clients, in ms.
 const WAIT_MS_MAX: f64 = 5.0;
@@ -119,7 +119,7 @@ pub(super) fn watch<R: Send>(
     })
 }
 
-/// Waits for this time, which is part of the measurement.
+/// Waits for this long. The wait is part of the measurement.
 pub(super) fn pass(span: Duration) -> Result<()> {
     ensure!(!holds_within(span, || false));
     Ok(())

@@ -13,9 +13,10 @@ use brisk_testkit::server::Server;
 
 const ELEMENTS: u64 = 10_000;
 
-/// The server's CPU time per run, in µs.
+/// The intended CPU time of the server per run, in µs.
 const RUN_US: f64 = 150_000.0;
-/// The number of operations of the run that measures this, and the maximum of any run.
+/// The number of operations of the first run, from which the number for the other runs is computed. The next constant
+/// is the maximum.
 const OPERATIONS_MIN: u64 = 50;
 const OPERATIONS_MAX: u64 = 200_000;
 

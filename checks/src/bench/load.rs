@@ -142,7 +142,7 @@ impl Lines {
         self.bytes.len() / self.len
     }
 
-    /// `count` lines, starting with this number.
+    /// `count` lines, starting with line `first`.
     pub(crate) fn some(&self, first: usize, count: usize) -> &[u8] {
         &self.bytes[first * self.len..][..count * self.len]
     }

@@ -14,8 +14,8 @@
 //! - [`transactions`]: MULTI and EXEC. [`persistence`]: snapshots during writes.
 //! - [`log`]: the append-only file. [`replication`]: primaries and replicas.
 //! - [`strings`]: strings of 256 MB. [`start`]: loading a file at startup.
-//! - [`every`]: all data commands. [`recorded`]: these compared with an earlier build. [`large`]: those whose
-//!   cost may depend on the size.
+//! - [`every`]: all data commands. [`recorded`]: all data commands, compared with an earlier build. [`large`]: the
+//!   commands whose cost may depend on the size.
 //! - [`routing`]: the cost of cluster mode per command.
 //! - [`generator`]: the cost of brisk-benchmark itself.
 

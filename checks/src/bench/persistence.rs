@@ -32,7 +32,7 @@ const WRITERS: &str = "50";
 const PROBE_EVERY: Duration = Duration::from_millis(2);
 /// How long the server is measured without a snapshot.
 const WITHOUT: Duration = Duration::from_secs(5);
-/// INFO is up to date after this time.
+/// The time after which INFO is up to date.
 const SAMPLED_WITHIN: Duration = Duration::from_millis(250);
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// The time limit of a snapshot.

@@ -19,8 +19,8 @@ const STRINGS_AT_ONCE: u64 = 200_000;
 const HASHES: u64 = 100_000;
 const FIELDS: u64 = 100;
 const BATCH: u64 = 100;
-/// One of this number of keys in the base of an append-only file is set again after the base. By default the file is
-/// rewritten when its size has doubled; this is about half of that.
+/// One in this many keys in the base of an append-only file is set again after the base. By default the file is
+/// rewritten when its size has doubled; these changes add about half of that.
 const KEYS_PER_CHANGE: u64 = 4;
 /// The largest ratio of our time to the peer's, for the strings in all forms. The next constant is that for the hashes.
 const STRINGS_RATIO_MAX: f64 = 0.4;
@@ -28,7 +28,7 @@ const HASHES_RATIO_MAX: f64 = 0.6;
 /// The time limit of a start.
 const START_MAX: Duration = Duration::from_secs(300);
 
-/// The data to load.
+/// A kind of data to load.
 struct Kind {
     what: &'static str,
     keys: u64,

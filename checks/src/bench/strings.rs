@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 /// The length of the strings in bytes, at a scale of 1.
 const LENGTH: u64 = 256_000_000;
-/// The server has been idle for this time before a command.
+/// How long the server is idle before a command.
 const CALM: Duration = Duration::from_millis(50);
 /// The size of one read of a reply.
 const PIECE_BYTES: usize = 1 << 20;
@@ -26,8 +26,7 @@ struct Call {
     limit: Limit,
 }
 
-/// Commands that change a byte have no ratio limit, because both servers take microseconds, except those that are slow
-/// with a contiguous string.
+/// The measured commands. Those that change a byte have no ratio limit, because both servers take microseconds.
 const CALLS: &[Call] = &[
     Call { words: &["APPEND", "copy", "y"], limit: Limit::None },
     Call { words: &["SETBIT", "copy", "1000000000", "0"], limit: Limit::None },

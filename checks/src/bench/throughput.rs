@@ -227,7 +227,8 @@ pub(crate) fn info(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Starts a server with a scheduling policy that wakes it up without preempting the running thread.
+/// A command prefix that starts a server with a scheduling policy under which it wakes up without preempting the
+/// running thread.
 const GIVING_WAY: [&str; 3] = ["chrt", "--batch", "0"];
 
 /// The directive for how long the loop collects requests before it sleeps.

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 const KEYS: [&str; 3] = ["b", "c", "a"];
 /// Number of keys per shard that are written only once, so that a full copy has data to copy.
 const FILLING_KEYS: usize = 1000;
-/// Clients write for a random time in this range before a kill, so that leases have every age at the kill.
+/// The range of the random time for which clients write before a kill, so that leases have every age at the kill.
 const WRITING_MS: std::ops::Range<usize> = 500..2500;
 
 /// A cluster with its clients, and the results of its rounds.

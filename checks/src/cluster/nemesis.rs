@@ -57,7 +57,7 @@ impl Fault {
         }
     }
 
-    /// True if both faults cannot be active at the same time.
+    /// True if the two faults cannot be active at the same time.
     fn excludes(&self, other: &Fault) -> bool {
         let process = |fault: &Fault| match fault {
             Fault::Kill(node) | Fault::Stop(node) => Some((true, *node)),

@@ -116,7 +116,7 @@ impl Shared {
     }
 }
 
-/// Waits for this time.
+/// Waits for this long.
 pub(super) fn pass(span: Duration) {
     holds_within(span, || false);
 }

@@ -90,7 +90,7 @@ fn restarted(debian: &Inside) -> Result<()> {
     set("one")?;
     debian.shell("systemctl restart brisk-server")?;
     holds("one")?;
-    // Then without notifying the server, after it has reported that it saved.
+    // The server also keeps its data if it is killed after SAVE has succeeded.
     set("two")?;
     let mut conn = Conn::try_tcp(ADDRESS)?;
     must_be("OK", &conn.try_cmd("SAVE")?.to_string())?;

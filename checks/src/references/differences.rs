@@ -15,7 +15,7 @@ pub(super) struct Difference {
 
 /// Differences under one heading.
 struct Section {
-    /// Empty if the section continues the previous one.
+    /// The heading; empty if the section continues the previous one.
     title: &'static str,
     introduction: &'static str,
     differences: &'static [Difference],

@@ -57,7 +57,7 @@ fn value(arg: &Arg) -> String {
     }
 }
 
-/// Alternatives that are optional as a whole need one pair of brackets.
+/// Removes the angle brackets of alternatives that are optional as a whole, because one pair of brackets is enough.
 fn without_brackets<'t>(text: &'t str, arg: &Arg) -> &'t str {
     let bare = matches!(arg.kind, ArgKind::OneOf(_)) && arg.token.is_empty() && !arg.multiple;
     let inner = text.strip_prefix('<').and_then(|text| text.strip_suffix('>'));

@@ -99,7 +99,7 @@ impl Analysis {
         self.databases.values().map(|database| database.keys).sum()
     }
 
-    /// The numbers of groups and of tree nodes, for tests that they are bounded.
+    /// The numbers of groups and of tree nodes, for tests of their bounds.
     #[must_use]
     pub fn held(&self) -> (usize, usize) {
         let (nodes, groups) = self.tree.count();

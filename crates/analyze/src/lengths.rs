@@ -21,7 +21,7 @@ impl Lengths {
         self.bound();
     }
 
-    /// Adds the counts of another one.
+    /// Adds the counts of `other`.
     pub fn merge(&mut self, other: &Lengths) {
         while self.shift < other.shift {
             self.coarsen();

@@ -14,7 +14,7 @@ use brisk_structures::lzf;
 /// 1,024 or 2,000 entries (requirement M3).
 pub const ENTRIES_STEPS: [u64; 4] = [128, 512, 1000, 2000];
 pub const TEXT_STEPS: [u64; 5] = [64, 128, 256, 512, 1024];
-/// Larger listpacks are not advised, because they cost more time than the saved memory is worth.
+/// The maximum size of a listpack that is advised. Larger ones cost more time than the saved memory is worth.
 pub const PACKED_BYTES_MAX: u64 = 64 << 10;
 /// Values are compressed for measurement for the first `SAMPLED_FIRST` keys of each group, and then for one key in
 /// `SAMPLED_EACH`.
@@ -22,13 +22,14 @@ const SAMPLED_FIRST: u64 = 200;
 const SAMPLED_EACH: u64 = 32;
 /// Maximum bytes of a value that are compressed for measurement. The rest is assumed to compress equally.
 const SAMPLE_BYTES_MAX: usize = 256 << 10;
-/// Shorter values are not worth compressing.
+/// The minimum length of a value that is worth compressing.
 pub const COMPRESSED_MIN: u64 = 64;
 /// Nodes of a list that are compressed for measurement.
 const NODES_SAMPLED: usize = 4;
 /// Nodes at each end of a list that `list-compress-depth 1` leaves uncompressed.
 const NODES_LEFT: usize = 1;
-/// If members are shorter than this on average, integers would save little.
+/// The minimum average length of members for which integers are advised. With shorter members, integers would save
+/// little.
 const MEMBER_BYTES_MIN: u64 = 8;
 /// Digits of the integers that could replace members, and their width in an intset.
 const INTEGER_DIGITS: u64 = 7;

@@ -1,4 +1,5 @@
-//! The progress of the work, as a line on standard error that is overwritten. In pipes, nothing is printed.
+//! The progress of the work, as a line on standard error that is overwritten. If standard error is not a terminal,
+//! nothing is printed.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::time::{Duration, Instant};

@@ -117,7 +117,7 @@ fn base(server: &Server) -> PathBuf {
 }
 
 #[test]
-fn a_base_and_the_commands_since_are_what_a_snapshot_is() {
+fn a_base_and_later_commands_give_the_same_result_as_a_snapshot() {
     for server in servers() {
         fill(&server, first());
         // The file contains only commands.

@@ -38,7 +38,7 @@ fn read_plainly(file: File) -> (u64, bool) {
 }
 
 #[test]
-fn files_of_servers_of_all_times_are_analysed() {
+fn files_of_all_server_versions_are_analyzed() {
     let (mut whole, mut broken) = (0, 0);
     for path in rdb_fixtures() {
         let (keys, is_whole) = read_plainly(File::open(&path).unwrap());

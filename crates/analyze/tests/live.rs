@@ -250,7 +250,7 @@ fn the_reported_share_does_not_exceed_the_requested_one() {
 
 /// A scan reads only some values, but gives the same advice as the RDB file.
 #[test]
-fn a_walk_advises_as_a_file_does() {
+fn a_scan_gives_the_same_advice_as_a_file() {
     let server = redis();
     fill(&server, data());
     let classes = classes(&server);

@@ -51,7 +51,7 @@ pub struct ClusterNode {
 struct Following {
     /// The slots of each node, in order.
     slots: Vec<Vec<u16>>,
-    /// The slot whose tag each node uses.
+    /// For each node, the slot whose tag its keys have.
     current: Vec<u16>,
     tags: Vec<Tag>,
     follows: usize,
@@ -199,7 +199,7 @@ pub(crate) fn is_redirection(error: &str) -> bool {
         .contains(&error.split(' ').next().unwrap_or_default())
 }
 
-/// Queries the primaries that serve slots.
+/// Queries a node for the primaries that serve slots.
 fn primaries(asker: &mut Asker, asked: &Target) -> Result<Vec<Primary>, RunError> {
     let reply = asker.ask(&["CLUSTER", "SLOTS"])?;
     match &reply {

@@ -30,7 +30,8 @@ use std::time::Duration;
 
 /// Maximum number of bytes in flight in one direction of a connection: 20 ms at 1.6 Gbit/s.
 const QUEUE_BYTES_MAX: usize = 4 << 20;
-/// The size that a queued piece counts in addition to its bytes, so that the number of tiny pieces is bounded too.
+/// The number of bytes that each queued piece counts in addition to its content, so that the number of tiny pieces is
+/// bounded, too.
 const PIECE_BYTES: usize = 64;
 /// Maximum number of open connections.
 const LINKS_MAX: usize = 1 << 16;
@@ -241,7 +242,7 @@ impl Proxy {
         self.next_id += 1;
         for (end, token) in ends.iter().zip([2 * id, 2 * id + 1]) {
             end.set_nodelay(true)?;
-            // The end becomes readable and writable through edge-triggered events.
+            // The socket is registered once for reading and writing, with edge-triggered events.
             let flags = EventFlags::IN | EventFlags::OUT | EventFlags::ET;
             epoll::add(&self.epoll, end, EventData::new_u64(token), flags)?;
         }

@@ -335,7 +335,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn looking_whether_files_can_be_written_changes_none() {
+    fn checking_whether_files_are_writable_changes_none() {
         let dir = std::env::temp_dir().join(format!("writable-{}", std::process::id()));
         fs::create_dir(&dir).unwrap();
         let [kept, new, missing] = ["kept", "new", "missing"].map(|name| dir.join(name));

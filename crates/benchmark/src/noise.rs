@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// Shorter measurements are not judged, because a few kernel ticks would decide. In half a second, the limit would be
-/// five ticks, and sampling alone can be off by half of that.
+/// The minimum duration of a measurement that is judged. In a shorter one, a few kernel ticks would decide. In half a
+/// second, the limit would be five ticks, and sampling alone can be off by half of that.
 const JUDGED_FROM: Duration = Duration::from_secs(1);
 
 /// How much CPU time went to other work during a measurement.

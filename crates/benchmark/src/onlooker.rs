@@ -8,8 +8,8 @@ use brisk_benchmark::{Watch, report};
 use std::io::{IsTerminal, Write, stdout};
 use std::time::{Duration, Instant};
 
-/// After this time without a reply to pending requests, a message says that the server may have stopped. Commands that
-/// wait on purpose may take longer.
+/// The time without a reply to pending requests after which a message says that the server may have stopped. Commands
+/// that wait on purpose may take longer.
 const SILENCE_TOLD: Duration = Duration::from_secs(10);
 
 /// Monitors one run.

@@ -114,7 +114,7 @@ pub struct Outcome {
     /// Latencies in ns, one per request. In a closed loop, the time from sending the request's batch to the arrival of
     /// its reply. In an open loop, the time from when the request was due.
     pub latency: Histogram<u64>,
-    /// In an open loop, how much later than due requests were sent although a connection was free.
+    /// In an open loop, how late requests were sent although a connection was free.
     pub lateness: Histogram<u64>,
     /// Results by node, in cluster mode.
     pub nodes: Vec<NodeOutcome>,

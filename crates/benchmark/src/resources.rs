@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// Length of a tick in `/proc/stat` and `/proc/*/stat`. The kernel's interface defines it.
 pub(crate) const TICK_NS: u64 = 10_000_000;
-/// Page size of `/proc/*/statm`, if it is not known.
+/// The page size that is assumed for `/proc/*/statm` if the real one is unknown.
 const PAGE_BYTES: u64 = 4096;
 
 /// The resources that a process has used so far.

@@ -187,7 +187,7 @@ fn problems_of_a_cluster_are_reported() {
         let dead = cluster.port(2);
         cluster.kill(2);
         let error = fails(cluster.port(0), "--cluster -t set -n 1000000");
-        // The other nodes eventually notice that it is down.
+        // The other nodes eventually notice that the node is down.
         let is_named = error.contains(&format!("Could not connect to Redis at 127.0.0.1:{dead}: "));
         assert!(is_named || error.contains("is down"), "{error}");
     }

@@ -22,7 +22,7 @@ const PING: &[u8] = b"*1\r\n$4\r\nPING\r\n";
 enum Manner {
     /// It replies to each request after this time.
     Late(Duration),
-    /// It replies immediately, but after this number of requests, it serves no client for this time.
+    /// It replies immediately, but after this number of requests, it serves no client for this long.
     Stalling(u64, Duration),
     /// It replies immediately, but after this number of replies on a connection, it truncates the next reply and closes
     /// the connection.

@@ -1,4 +1,4 @@
-//! TLS: persistent and short connections, with and without a known authority.
+//! TLS: persistent and short connections, to servers whose CA certificate is trusted or not.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -95,7 +95,7 @@ fn requests_go_through_tls() {
 }
 
 #[test]
-fn an_unknown_authority_is_rejected_unless_insecure() {
+fn a_certificate_of_an_unknown_ca_is_rejected_unless_insecure() {
     let site = Site::new("authority");
     let _server = site.start(Launch::subject());
     let other = site.path("other.crt");

@@ -12,13 +12,13 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The paths of trusted certificate authorities on most systems.
+/// The paths of the files with trusted CA certificates on most systems.
 const SYSTEM_AUTHORITIES: &[&str] = &[
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
     "/etc/ssl/cert.pem",
 ];
-/// Maximum number of files in a directory of certificate authorities.
+/// Maximum number of files in a directory of CA certificates.
 const AUTHORITY_FILES_MAX: usize = 1000;
 
 /// The TLS options.
@@ -27,7 +27,7 @@ pub struct TlsOptions {
     /// The requested server name (SNI), which the certificate must contain; the host name by
     /// default.
     pub server_name: Option<String>,
-    /// A file with trusted certificate authorities.
+    /// A file with trusted CA certificates.
     pub ca_file: Option<PathBuf>,
     /// A directory with such files.
     pub ca_dir: Option<PathBuf>,

@@ -42,8 +42,8 @@ impl Sessions {
     }
 }
 
-/// The difference in the messages that the listeners received after the last batch, if there is one. The
-/// listeners send `said`.
+/// The difference in the messages that the listeners received after the last batch, if there is one. The listeners send
+/// the requests `said` first.
 fn difference_heard(
     ours: &mut Sessions,
     theirs: &mut Sessions,

@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn times_may_be_near_but_no_deadline_is_not_near_any() {
+    fn times_may_be_near_but_a_missing_ttl_is_not_near_a_short_one() {
         let below = How::RefusedAs("ERR below");
         assert!(same(below, b"-ERR below\r\n", b"+OK\r\n"));
         assert!(same(below, b"-ERR below\r\n", b"-ERR above\r\n"));

@@ -43,8 +43,8 @@ impl Call {
 /// calls of another session in between. Shrinking keeps or drops a unit as a whole.
 pub type Unit = Vec<Call>;
 
-/// The number of calls to generate until one names a key. No call may do so, because a reference table has no key
-/// specifications.
+/// The maximum number of calls to generate until one names a key. Possibly no call names one, because a reference table
+/// has no key specifications.
 const WATCHED_TRIES_MAX: usize = 100;
 
 /// Maximum number of repetitions of a repeatable argument.
@@ -152,7 +152,7 @@ impl<'t> Generator<'t> {
         units
     }
 
-    /// The listener subscribes or unsubscribes, and a message is published.
+    /// A unit in which the listener subscribes or unsubscribes, and a message is published.
     fn listening(&mut self) -> Unit {
         let words = listener::command(&mut self.random);
         let mut unit = vec![Call { row: usize::MAX, words, by: By::Listener }];
@@ -250,7 +250,7 @@ impl<'t> Generator<'t> {
             self.mutate(named, &mut words);
         }
         if row.spec.args.is_empty() && row.spec.flags.contains(Flags::BLOCKING) {
-            words.truncate(named); // nothing is known of its timeout
+            words.truncate(named); // the position of its timeout is unknown
         }
         rules::guard_call(&row.name, &mut words, &mut self.random);
         Call { row: index, words, by: By::First }

@@ -9,7 +9,8 @@ use brisk_testkit::random::Random;
 use brisk_testkit::reply::Reply;
 
 const CHANNELS: &[&str] = &["news", "news.one", "nws", "a", "b", "c", "{t}c", "weather", ""];
-/// None matches the channels of keyspace events, because the server chooses when keys expire.
+/// The patterns of subscriptions. None of them matches the channels of keyspace events, because the server chooses when
+/// keys expire.
 const PATTERNS: &[&str] = &["n*", "news.*", "n?ws", "[ab]", "[^a]", "?", "{t}*", "\\a", "weather"];
 const MARK: &str = "no more to come";
 

@@ -8,11 +8,11 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// A reply that takes longer counts as missing. The slowest calls of a stream take milliseconds, but on a busy machine
-/// a reply has taken 5 s.
+/// The time limit for a reply. A reply that takes longer counts as missing. The slowest calls of a stream take
+/// milliseconds, but on a busy machine a reply has taken 5 s.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The time in which a server notices that the listeners of an earlier stream are gone.
+/// The time within which a server must notice that the listeners of an earlier stream are gone.
 const LISTENERS_GO_MAX: Duration = Duration::from_secs(20);
 
 /// A connection, and what has arrived on it.

@@ -176,7 +176,7 @@ pub fn weight(name: &str) -> u32 {
 /// Reports whether a row applies to a call, given as its arguments.
 pub type When = fn(&[Vec<u8>]) -> bool;
 
-/// A reply that may differ.
+/// A rule about replies that may differ.
 #[derive(Debug)]
 pub struct Comparison {
     pub name: &'static str,
@@ -220,8 +220,8 @@ pub const GAP_MS: i64 = 5_000;
 /// [`GAP_MS`] in seconds, plus one for rounding.
 const GAP_S: i64 = 6;
 
-/// Longer than any episode. Since 7.2, every attempt to read updates `seen-time` of a consumer; before, only successful
-/// ones did.
+/// A time in ms that is longer than any episode. Since 7.2, every attempt to read updates `seen-time` of a consumer;
+/// before, only successful ones did.
 const EPISODE_MS: i64 = 3_600_000;
 
 /// How XINFO STREAM is compared.
@@ -325,23 +325,24 @@ pub const COMPARISONS: &[Comparison] = &[
     may("object|refcount", How::Shared, "a copy of a shared integer is itself shared in Brisk"),
 ];
 
-/// Without a range, there are no arguments that later versions could reject.
+/// Reports whether a call has a range. Without a range, there are no arguments that later versions could reject.
 fn with_range(words: &[Vec<u8>]) -> bool {
     words.len() > 2
 }
 
-/// SORT … BY returns a set's members in the order of its hash table if the pattern has no `*`, or, with ALPHA, if
-/// weights are equal.
+/// Reports whether a SORT call has the option BY. It then returns a set's members in the order of the set's hash table
+/// if the pattern has no `*`, or, with ALPHA, if weights are equal.
 fn unsorted(words: &[Vec<u8>]) -> bool {
     words.iter().any(|word| word.eq_ignore_ascii_case(b"BY"))
 }
 
-/// SORT … ALPHA without BY needs no numbers and compares whole elements.
+/// Reports whether a SORT call has the option ALPHA without BY. It then needs no numbers and compares whole elements.
 fn by_text(words: &[Vec<u8>]) -> bool {
     !unsorted(words) && words.iter().any(|word| word.eq_ignore_ascii_case(b"ALPHA"))
 }
 
-/// SORT … ALPHA without BY, but with GET, which returns values of other keys for the elements.
+/// Reports whether a SORT call has the options ALPHA and GET without BY. GET returns values of other keys for the
+/// elements.
 fn text_gets(words: &[Vec<u8>]) -> bool {
     by_text(words) && words.iter().any(|word| word.eq_ignore_ascii_case(b"GET"))
 }
@@ -350,12 +351,12 @@ fn by_lex(words: &[Vec<u8>]) -> bool {
     words.iter().any(|word| word.eq_ignore_ascii_case(b"BYLEX"))
 }
 
-/// COMMAND INFO without arguments returns the same as COMMAND.
+/// Reports whether a COMMAND INFO call has no arguments. It then returns the same as COMMAND.
 fn nameless(words: &[Vec<u8>]) -> bool {
     words.len() == 2
 }
 
-/// COMMAND INFO of a command that accepts more arguments in Brisk.
+/// Reports whether a COMMAND INFO call names a command that accepts more arguments in Brisk.
 fn of_longer(words: &[Vec<u8>]) -> bool {
     words
         .iter()
@@ -433,7 +434,7 @@ fn stores(word: &[u8]) -> bool {
     word.eq_ignore_ascii_case(b"STORE") || word.eq_ignore_ascii_case(b"STOREDIST")
 }
 
-/// A search with COUNT, which returns only the nearest results.
+/// Reports whether a search has the option COUNT, with which it returns only the nearest results.
 fn cut_off(words: &[Vec<u8>]) -> bool {
     words.iter().any(|word| word.eq_ignore_ascii_case(b"COUNT"))
 }
@@ -554,7 +555,8 @@ fn no_near_deadline_ms(word: &[u8]) -> bool {
     number(word).is_none_or(|n| n <= 0 || n >= 100_000_000)
 }
 
-/// 0 means to wait forever, as does a value that rounds to 0 milliseconds.
+/// Reports whether a timeout in seconds is short or invalid. 0 means to wait forever, as does a value that rounds to 0
+/// milliseconds.
 fn brief_seconds(word: &[u8]) -> bool {
     match std::str::from_utf8(word).ok().and_then(|text| text.parse::<f64>().ok()) {
         Some(seconds) => seconds <= -0.001 || (seconds > 0.0 && seconds <= 0.01),
@@ -584,7 +586,7 @@ fn no_auto_id(word: &[u8]) -> bool {
     word != b"*"
 }
 
-/// A count for which the real server either always has enough memory, or never.
+/// Reports whether the real server either always has enough memory for this count, or never.
 fn affordable_or_refused(word: &[u8]) -> bool {
     number(word).is_none_or(|n| n <= 1 << 20 || n > i64::MAX / 16)
 }
@@ -647,7 +649,7 @@ fn keep_one_option(words: &mut Vec<Vec<u8>>) {
 /// If the same relative time is set twice, a millisecond decides whether the second expiry time is later. Where that
 /// matters, each call gets its own time.
 fn part_deadlines(name: &str, words: &mut [Vec<u8>], random: &mut Random) {
-    const TOO_LATE: i64 = i64::MAX - 1; // refused, however it is counted
+    const TOO_LATE: i64 = i64::MAX - 1; // rejected in seconds and in milliseconds
     let ms = match name {
         "expire" => 1,
         "pexpire" => 1000,

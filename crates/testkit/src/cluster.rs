@@ -12,7 +12,7 @@ use crate::wait::wait_until;
 
 /// Number of slots in a cluster.
 const SLOTS: usize = 16_384;
-/// A node that sends nothing for this time counts as failed. It leaves time for a loaded machine, and keeps tests
+/// A node that sends nothing for this long counts as failed. It leaves time for a loaded machine, and keeps tests
 /// short.
 const NODE_TIMEOUT_MS: &str = "1500";
 /// The shortest timeout that Brisk accepts, because an etcd lease lasts at least two seconds.

@@ -127,7 +127,7 @@ impl Conn {
         self.reply()
     }
 
-    /// As [`Conn::cmd`], for callers that expect the connection to fail.
+    /// Like [`Conn::cmd`], for callers that expect the connection to fail.
     pub fn try_cmd(&mut self, line: &str) -> io::Result<Reply> {
         let words = words::split(line).ok_or(io::ErrorKind::InvalidInput)?;
         self.stream.write_all(&words::encode(&words))?;
@@ -156,7 +156,7 @@ impl Conn {
         }
     }
 
-    /// As [`Conn::send_raw`], for callers that expect the connection to fail.
+    /// Like [`Conn::send_raw`], for callers that expect the connection to fail.
     pub fn try_send_raw(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.stream.write_all(bytes)
     }
@@ -182,7 +182,7 @@ impl Conn {
         }
     }
 
-    /// As [`Conn::reply`], for callers that expect the connection to fail.
+    /// Like [`Conn::reply`], for callers that expect the connection to fail.
     pub fn try_reply(&mut self) -> io::Result<Reply> {
         loop {
             match Reply::parse(self.unread()) {

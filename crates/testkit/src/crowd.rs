@@ -15,7 +15,7 @@ const THREADS: usize = 4;
 const PRODUCERS: usize = 4;
 /// Items in one send of a producer.
 const SENT_AT_ONCE: usize = 50;
-/// If no item is delivered for this time, something is stuck.
+/// If no item is delivered for this long, something is stuck.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// How items are handed out.

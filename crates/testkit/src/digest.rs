@@ -1,5 +1,5 @@
-//! Compares the datasets of two servers and finds the first difference. If both servers compute the same digest, one
-//! digest of the whole dataset is compared; otherwise each key is.
+//! Compares the datasets of two servers and finds the first difference. If both servers compute digests in the same
+//! way, the digests of the whole datasets are compared; otherwise each key is.
 //!
 //! Parts that a digest does not cover are compared separately: the libraries of functions, the groups of streams, and
 //! the TTLs of keys.
@@ -70,7 +70,8 @@ pub fn first_difference(one: &Holder, other: &Holder) -> Option<String> {
 struct Pair {
     conns: [Conn; 2],
     has_one_digest: bool,
-    /// Valkey does not replicate a consumer that was created by an XCLAIM that claimed nothing.
+    /// False if one of the servers is Valkey, which does not replicate a consumer that was created by an XCLAIM that
+    /// claimed nothing.
     tells_idle_consumers: bool,
 }
 

@@ -17,9 +17,9 @@
 //! - [`skip`]: the line that a test prints if this machine lacks something that the test needs.
 //! - [`wait`]: the only module that sleeps; all other code passes it a condition and a deadline.
 //!
-//! There is no manual clock. Time is an argument of every call into `brisk-engine`, so an engine test passes whatever
-//! instant it wants to each call. A test of a server process runs in real time, so choose expiry times so far in the
-//! future or the past that delays do not matter.
+//! There is no manual clock. Time is an argument of every call into `brisk-engine`, so an engine test can pass any
+//! instant to each call. A test of a server process runs in real time, so choose expiry times so far in the future or
+//! the past that delays do not matter.
 //!
 //! Functions of this crate fail by panicking at the caller's line, as assertions do, because a test cannot handle an
 //! error. The exception is [`race`], which returns its findings.

@@ -72,7 +72,7 @@ fn launched(backend: Backend, launch: &dyn Fn() -> Launch) -> Option<Server> {
     };
     match launch.try_start() {
         Ok(server) => Some(server),
-        // Containers often forbid io_uring; the server then refuses to start with it forced.
+        // Containers often forbid io_uring. The server then does not start if io_uring is forced.
         Err(error)
             if backend == Backend::IoUring && error.contains("io_uring is not available") =>
         {

@@ -9,7 +9,8 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Below the range that Linux uses for outgoing connections (32768 and up).
+/// The first port to claim. All claimed ports are below the range that Linux uses for outgoing connections (32768 and
+/// up).
 const FIRST: u32 = 21_000;
 const COUNT: u32 = 10_000;
 

@@ -12,7 +12,8 @@ const QUORUM: u32 = 2;
 const COUNT: usize = 3;
 /// A sentinel that does not reply within this time is skipped.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Shorter periods, so that sentinels react quickly, and recover quickly from delays on a busy machine.
+/// Settings with shorter periods than the defaults, so that sentinels react quickly, and recover quickly from delays on
+/// a busy machine.
 const PERIODS: &str =
     "SENTINEL DEBUG info-period 300 publish-period 300 ask-period 200 tilt-period 1000";
 
@@ -125,7 +126,7 @@ impl Sentinels {
     #[track_caller]
     pub fn hand_over(&self) {
         let mut conn = self.connect(0);
-        // For a while after a failover, a sentinel rejects another.
+        // For a while after a failover, a sentinel rejects requests for another one.
         wait_until("the sentinel to begin", || {
             conn.cmd(&format!("SENTINEL FAILOVER {SERVICE}")).to_string() == "OK"
         });

@@ -165,7 +165,7 @@ pub struct Writers {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Written {
     pub commands: u64,
-    /// Error replies to these.
+    /// The number of error replies to these commands.
     pub errors: u64,
 }
 

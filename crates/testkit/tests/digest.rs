@@ -60,7 +60,7 @@ fn each_difference_is_found_and_named() {
 }
 
 #[test]
-fn writers_write_every_type_into_several_databases_and_end_with_what_stays() {
+fn writers_write_every_type_into_several_databases_and_leave_stable_data() {
     let server = Kind::Redis.launch().start();
     let mut conn = server.connect();
     let mut types = BTreeSet::new();

@@ -95,7 +95,7 @@ fn delays_and_splits_do_not_change_the_data() {
 }
 
 #[test]
-fn a_reset_is_one_and_an_end_is_one() {
+fn a_cut_is_a_reset_or_an_end_as_requested() {
     let link = Link::new();
     for how in [Cut::Reset, Cut::End] {
         let (mut client, mut server) = link.open();

@@ -87,7 +87,7 @@ pub(super) const REPLIES: &[(&str, &str)] = &[
     ("(i64, i64)", "time"),
     // The numbers of local and of replica acknowledgements.
     ("(i64, i64)", "waitaof"),
-    // The next cursor, which is 0 at the end, and the elements found.
+    // The next cursor, which is 0 when the iteration is complete, and the elements found.
     ("(u64, Vec<T>)", "hscan scan sscan zscan"),
     // A set, a map, a list or a tree, as the caller chooses.
     (

@@ -29,7 +29,7 @@ use std::time::Duration;
 const JOBS_PER_CPU: usize = 4;
 /// The maximum number of concurrent processes on any number of CPUs.
 const JOBS_MAX: usize = 32;
-/// A process of the gate that prints no result for this time is considered hung.
+/// A process of the gate that prints no result for this long is considered hung.
 const SILENCE_MAX: Duration = Duration::from_secs(600);
 /// The name of the documentation tests.
 const DOC_TESTS: &str = "doc";
@@ -45,7 +45,7 @@ pub(crate) struct Options<'o> {
     pub(crate) record: bool,
     /// Additional environment variables for the tests.
     pub(crate) environment: &'o [(&'o str, &'o str)],
-    /// A process that prints no result for this time is killed, and its current test fails.
+    /// A process that prints no result for this long is killed, and its current test fails.
     pub(crate) silence_max: Duration,
 }
 

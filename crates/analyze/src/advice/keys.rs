@@ -8,13 +8,13 @@ use crate::pattern::{Mark, Part, Pattern};
 use crate::record::{EMBEDDED_MAX, Kind};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// If at least this fraction of the numbers in the range of numeric keys exists, a hash contains consecutive numbers.
+/// If numeric keys use at least this fraction of the numbers in their range, each hash gets consecutive numbers.
 /// Otherwise most of these hashes would be nearly empty, so keys are distributed by their CRC32.
 const DENSE: f64 = 0.25;
-/// For fewer keys, a new layout is not worthwhile.
+/// The minimum number of keys for which a new layout is worthwhile.
 const PACKED_KEYS_MIN: u64 = 100;
 
-/// The words that occur at one position of keys, after the same prefix.
+/// For each prefix of the patterns, the words that occur after it.
 #[derive(Debug)]
 pub struct Names(BTreeMap<Vec<Part>, BTreeSet<Vec<u8>>>);
 

@@ -16,7 +16,7 @@ use crate::group::{Group, GroupKey};
 use crate::model::Bytes;
 use crate::pattern::Pattern;
 
-/// Smaller savings are not reported. In bytes, in the server that saves more.
+/// The smallest saving that is reported, in bytes, in the server that saves more.
 const SAVED_MIN: f64 = 4096.0;
 
 /// A kind of advice. The names are those in the JSON report.

@@ -10,7 +10,8 @@ const WORD: u64 = 8;
 const OBJECT: u64 = 24;
 const LONG_KEY_MIN: u64 = 255;
 const LONG_KEY: u64 = 4;
-/// Longer strings have their own pages, to which a reference-counted allocation points.
+/// The maximum length of a string that is stored in its key's allocation. Longer strings have their own pages, to which
+/// a reference-counted allocation points.
 const INLINE_MAX: u64 = (1 << 16) - 1;
 const SHARED_STRING: u64 = 48;
 const PAGE: u64 = 4096;

@@ -29,16 +29,16 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// Number of keys per step: initially, and at most.
 const STEP_FIRST: u64 = 16;
 const STEP_MAX: u64 = 512;
-/// If a step took longer, the next ones are smaller. If it took less than a quarter of this time, the next ones are
-/// larger.
+/// The intended maximum duration of a step. If a step took longer, the next ones are smaller. If it took less than a
+/// quarter of this time, the next ones are larger.
 const STEP_TIME: Duration = Duration::from_millis(8);
-/// Larger values are not read.
+/// The maximum size of a value that is read.
 const VALUE_BYTES_MAX: u64 = 1 << 20;
 /// Maximum memory of the values that are read in one round trip.
 const VALUES_BYTES_MAX: u64 = 4 << 20;
 /// If access to this number of keys was denied and none could be examined, the scan ends.
 const REFUSED_KEYS_MAX: u64 = 10_000;
-/// Maximum pause between two steps, however slow the last one was.
+/// Maximum pause between two steps, no matter how slow the last one was.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 
 /// The arguments of a request.
@@ -52,7 +52,7 @@ pub trait Server {
     /// If the connection fails, a text that says how.
     fn ask_all(&mut self, requests: &[Words]) -> Result<Vec<Value>, String>;
 
-    /// Waits for this time.
+    /// Waits for this long.
     fn pause(&mut self, time: Duration);
 }
 

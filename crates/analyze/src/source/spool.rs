@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 /// Version of the format.
 const FORM: &[u8] = b"1";
 const UNKNOWN: &[u8] = b"-";
-/// Only the owner has access, because the file contains values.
+/// The mode of the file. Only the owner has access, because the file contains values.
 const FILE_MODE: u32 = 0o600;
 
 /// The findings about a key.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// The number of bootstrap resamples for an interval.
 const RESAMPLES: usize = 2000;
-/// With fewer rounds, their spread is unknown.
+/// The minimum number of rounds for an interval. With fewer rounds, their spread is unknown.
 const ROUNDS_MIN: usize = 3;
 
 /// A ratio with its 95% confidence interval.

@@ -33,7 +33,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 /// The maximum number of events per wait. More would only delay handling the first of them.
 const EVENTS_MAX: usize = 256;
-/// Large enough that one receive gets the replies of most batches.
+/// The size of the receive buffer, in which the replies of most batches fit.
 const RECEIVE_BYTES: usize = 64 * 1024;
 /// Maximum number of connections being opened at a time. A listen queue holds a few hundred.
 const OPENING_MAX: usize = 128;

@@ -17,7 +17,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 };
 
 const CALLERS: usize = 200;
-/// Number of measurements, alternating between with and without the time limit.
+/// Number of measurements with the time limit, and of measurements without it. The two alternate.
 const TURNS: usize = 4;
 
 fn run(stage: &mut Stage<'_>) -> Result<Found, String> {

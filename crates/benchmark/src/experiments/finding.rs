@@ -63,7 +63,8 @@ pub enum Verdict {
     Even,
 }
 
-/// Smaller differences are not significant without many rounds.
+/// The largest relative difference that is not reported as better or worse. Differences of this size are not
+/// significant without many rounds.
 const EVEN_WITHIN: f64 = 0.05;
 
 impl Better {

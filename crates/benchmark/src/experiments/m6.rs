@@ -97,7 +97,7 @@ impl Look {
         Ok(Look { used: used_bytes(asker)?, rss })
     }
 
-    /// The memory without that of the empty server.
+    /// The memory minus that of the empty server.
     fn beyond(&self, empty: &Look) -> Look {
         let rss = self.rss.zip(empty.rss).map(|(rss, empty)| rss - empty);
         Look { used: self.used - empty.used, rss }

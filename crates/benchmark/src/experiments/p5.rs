@@ -27,7 +27,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 const STEPS: usize = 3;
 const CHAINS: usize = 1000;
 const BATCH: usize = 100;
-/// Numbers of lookups over the distant network, one by one and concurrently.
+/// The number of lookups over the distant network one by one. The next constant is the number of concurrent ones.
 const FAR: usize = 200;
 const FAR_TOGETHER: usize = 5000;
 const LAN: Duration = Duration::from_micros(250);

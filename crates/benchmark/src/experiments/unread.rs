@@ -27,7 +27,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 const BYTES: (usize, usize) = (16 << 20, 128 << 20);
 /// Bytes sent with one write.
 const PIECE_BYTES: usize = 256 << 10;
-/// A client is considered stalled if no bytes have moved for this time. A server that waits for a CPU on a busy
+/// A client is considered stalled if no bytes have moved for this long. A server that waits for a CPU on a busy
 /// machine, or for memory, may not read for more than half a second.
 const STILL: Duration = Duration::from_secs(2);
 

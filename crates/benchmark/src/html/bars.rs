@@ -12,13 +12,14 @@ const GAP: f64 = 9.0;
 /// Space for a number next to its bar.
 const FIGURE_WIDTH: f64 = 64.0;
 const LETTER_WIDTH: f64 = 7.0;
-/// Longer labels are placed above their bars.
+/// Maximum length of labels that are placed next to their bars. Longer labels are placed above their bars.
 const LABEL_LETTERS: usize = 28;
 /// Space for a label above its bars.
 const LABEL_HEIGHT: f64 = 16.0;
 /// Maximum length of a label. Longer labels would be wider than the plot and are truncated.
 const LETTERS_MAX: usize = 70;
-/// If the ratio of the largest to the smallest number is higher, bars would be unreadable, so ratios are drawn instead.
+/// Maximum ratio of the largest to the smallest number in a plot. If the ratio is higher, bars would be unreadable, so
+/// ratios to the first server are drawn instead of the numbers.
 const SPREAD_MAX: f64 = 200.0;
 
 /// Bars that belong together.

@@ -18,7 +18,7 @@ const INSET: f64 = 10.0;
 const LOGARITHMIC: RangeInclusive<f64> = 1e-30..=1e30;
 /// Number of colors. With more servers, colors are reused.
 const COLOURS: usize = 5;
-/// With more positions than this, not every position has a label.
+/// Maximum number of points that all have a label. If there are more, round numbers are labeled instead.
 const PLACES_MAX: usize = 8;
 /// Minimum distance of labels on the horizontal axis.
 const LABEL_WIDTH: f64 = 30.0;

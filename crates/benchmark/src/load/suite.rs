@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn names_select_what_they_select_in_redis_benchmark() {
+    fn names_select_the_same_tests_as_in_redis_benchmark() {
         assert_eq!(titles("get,SET"), ["SET", "GET"]);
         assert_eq!(titles("ping"), ["PING_INLINE", "PING_MBULK"]);
         assert_eq!(titles("ping_mbulk"), ["PING_MBULK"]);
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn one_test_of_a_name_is_the_one_that_counts() {
+    fn a_name_with_several_tests_has_one_main_test() {
         let title = |name| test_named(name).map(|test| test.title);
         assert_eq!(title("lrange_100"), Some("LRANGE_100 (first 100 elements)"));
         assert_eq!(title("ping"), Some("PING_MBULK"));

@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_means_what_it_means_in_redis_benchmark() {
+    fn no_arguments_mean_the_same_as_in_redis_benchmark() {
         let options = options("").unwrap();
         assert_eq!((options.clients, options.requests, options.pipelines), (50, 100_000, vec![1]));
         assert_eq!((options.sizes, options.keyspace), (ValueSizes::Fixed(3), None));

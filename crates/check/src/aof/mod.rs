@@ -199,7 +199,7 @@ fn check_listed(path: &Path, repair: Repair, terminal: &mut Terminal<'_>) -> Res
 }
 
 /// Checks a base that should be an RDB file but is not. It is read as commands, as Redis does, but it is invalid
-/// whatever it contains, and truncating it would not repair it.
+/// regardless of its content, and truncating it would not repair it.
 fn check_lost_base(
     base: &ManifestFile,
     directory: &Path,

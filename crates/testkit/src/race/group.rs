@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 const RELEASE_AFTER: Duration = Duration::from_millis(2);
 /// Limit on the nodes of one round's search, a few hundred times the number that the longest round needs.
 const NODES_MAX: usize = 2_000_000;
-/// A round that ends with more values than this in the lists empties the keys.
+/// The maximum number of values in the lists at the end of a round. If there are more, the round empties the keys.
 const VALUES_MAX: usize = 24;
 
 type Happened = EventOf<State>;

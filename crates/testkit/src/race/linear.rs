@@ -6,8 +6,8 @@
 //! was invoked. A position of the search consists of the progress of each client and the state. A position that has
 //! been visited is not entered again.
 //!
-//! One reduction keeps the search short: a candidate that leaves every state unchanged in which its answer is possible
-//! can always be placed immediately. If a valid order has this operation at a later position, the operation can be
+//! One reduction keeps the search short: a candidate can always be placed immediately if it leaves unchanged every
+//! state in which its answer is possible. If a valid order has this operation at a later position, the operation can be
 //! moved here: the other operations are not affected, and real time permits it. (It would not be enough if the
 //! operation left only the current state unchanged, because it might change the state at the later position.)
 
@@ -33,7 +33,7 @@ pub trait Model: Clone + Eq + Hash {
     /// The state after `op` of `client`, or `None` if the operation cannot give this answer in the current state.
     fn step(&self, client: usize, op: &Self::Op, answer: &Self::Answer) -> Option<Self>;
 
-    /// Reports whether an operation with this answer leaves every state unchanged in which the answer is possible.
+    /// Reports whether an operation with this answer leaves unchanged every state in which the answer is possible.
     fn only_looks(op: &Self::Op, answer: &Self::Answer) -> bool;
 }
 

@@ -16,7 +16,7 @@ pub const GROUPS_MAX: usize = 4096;
 pub const NODES_MAX: usize = 64 << 10;
 /// Maximum number of different words at one position of a key.
 const WORDS_MAX: usize = 64;
-/// If there are more words, those with at least one in this number of keys stay distinguished.
+/// If there are more words than [`WORDS_MAX`], a word stays distinguished if at least one in this many keys has it.
 const COMMON_PART: u64 = 50;
 /// At the end, words at one position are merged if there are at least this many, and they have few keys each.
 const FEW_WORDS_MIN: u64 = 8;

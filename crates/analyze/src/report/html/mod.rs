@@ -1,7 +1,7 @@
 //! A self-contained page with tables and plots, without scripts. Plots are SVG in the page, and a content security
 //! policy in its head forbids everything else. Key names are not trusted, so all text is escaped.
 //!
-//! `plot.rs` draws.
+//! `plot.rs` draws the plots.
 
 mod plot;
 
