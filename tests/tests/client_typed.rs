@@ -67,7 +67,7 @@ impl Both {
 /// Asserts that the command has these arguments, which contain no spaces. `''` is an empty argument.
 #[track_caller]
 fn has_words<C, T, O>(words: &str, command: &Command<C, T, O>) {
-    let own = command.request().words().map(|word| match word {
+    let own = command.request().arguments().map(|word| match word {
         b"" => "''".to_owned(),
         word => String::from_utf8_lossy(word).into_owned(),
     });
