@@ -382,3 +382,22 @@ fn a_forced_primary_serves_only_after_the_lease_of_the_former_one() {
         assert_eq!(cluster.primaries(), [new]);
     }
 }
+
+#[test]
+fn a_forced_primary_that_is_replaced_serves_reads_as_a_replica() {
+    // As a primary, it would have to wait for the former primary's lease: longer than the test waits.
+    let cluster = BriskCluster::start_with(1, 1, &[("cluster-node-timeout", "600000")]);
+    let [first] = cluster.primaries()[..] else { panic!("one primary") };
+    assert_reply!(cluster.connect(first), "SET key:0 1", "OK");
+    let mut conn = cluster.connect(1 - first);
+    wait_until("the replica to have the key", || conn.cmd("DBSIZE").integer() == 1);
+    for new in [1 - first, first] {
+        assert_reply!(cluster.connect(new), "CLUSTER FAILOVER FORCE", "OK");
+        let mut replica = cluster.connect(1 - new);
+        wait_until("the former primary to be a replica", || {
+            replica.info("master_link_status") == "up"
+        });
+    }
+    assert_reply!(conn, "READONLY", "OK");
+    assert_reply!(conn, "GET key:0", "1");
+}

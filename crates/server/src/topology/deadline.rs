@@ -54,11 +54,15 @@ impl LeaseDeadline {
         self.0.lock().even_poisoned().roles
     }
 
-    /// Called when this node gets another role, shard or term. Extensions for the previous one have no effect.
-    pub(super) fn begin_role(&self, state: &ClusterState) {
+    /// Called when this node gets another role, shard or term. Extensions for the previous one have no effect. A replica
+    /// does not wait for the end of an earlier primary's lease, even if it waited as the primary of the previous term.
+    pub(super) fn begin_role(&self, state: &ClusterState, is_replica: bool) {
         self.change(state, |times| {
             times.roles += 1;
             times.extended_ms = 0;
+            if is_replica {
+                times.serves_from_ms = 0;
+            }
         });
     }
 
@@ -128,7 +132,7 @@ mod tests {
         assert!(!state.is_fenced());
         // The extension for a replica does not apply after it has become a primary, even if the extension comes late.
         let role = deadline.role_number();
-        deadline.begin_role(state);
+        deadline.begin_role(state, false);
         deadline.extend(state, role, boot_ms() + LONG_MS);
         assert!(state.is_fenced());
         deadline.extend(state, deadline.role_number(), boot_ms() + LONG_MS);
@@ -148,5 +152,10 @@ mod tests {
         assert!(state.is_fenced());
         deadline.confirm(state, None);
         assert!(state.is_fenced());
+        deadline.begin_role(state, false);
+        assert!(state.is_fenced());
+        // As a replica, it serves reads again.
+        deadline.begin_role(state, true);
+        assert!(!state.is_fenced() && deadline.wait_left_ms().is_none());
     }
 }

@@ -453,7 +453,8 @@ impl TopologyFollower {
             let is_done = self.when_quiesced_within(until, keeps_role, move |core| {
                 state.install(Some(Arc::clone(&new)));
                 if is_new_role {
-                    deadline.begin_role(state);
+                    let is_replica = state.in_force().map.role() == MapRole::Replica;
+                    deadline.begin_role(state, is_replica);
                 }
                 role::follow_document(core, state);
             });
