@@ -3,31 +3,33 @@
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::server::workspace_root;
-use brisk_tests::client_commands::{FOLDER, files, functions, replies_of_nothing, table};
+use brisk_tests::client_commands::{DIRECTORY, files, functions, replies_of_nothing, table};
 use std::collections::BTreeSet;
 use std::fs;
 
 #[test]
 fn the_commands_are_those_that_the_table_gives() {
-    let folder = workspace_root().join(FOLDER);
+    let directory = workspace_root().join(DIRECTORY);
     let written = files(&table()).unwrap();
     if std::env::var_os("BRISK_BLESS").is_some() {
-        let _ = fs::remove_dir_all(&folder);
+        let _ = fs::remove_dir_all(&directory);
         for (path, text) in &written {
-            let path = folder.join(path);
+            let path = directory.join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
     }
-    let kept: BTreeSet<_> = ["", "methods", "options", "own_methods"]
+    let kept: BTreeSet<_> = ["", "methods", "options", "session_methods"]
         .iter()
-        .flat_map(|part| fs::read_dir(folder.join(part)).unwrap().map(|file| file.unwrap().path()))
+        .flat_map(|part| {
+            fs::read_dir(directory.join(part)).unwrap().map(|file| file.unwrap().path())
+        })
         .filter(|path| path.is_file())
-        .map(|path| path.strip_prefix(&folder).unwrap().to_str().unwrap().to_owned())
+        .map(|path| path.strip_prefix(&directory).unwrap().to_str().unwrap().to_owned())
         .collect();
     assert_eq!(kept, written.keys().cloned().collect(), "files");
     for (path, text) in &written {
-        let kept = fs::read_to_string(folder.join(path)).unwrap_or_default();
+        let kept = fs::read_to_string(directory.join(path)).unwrap_or_default();
         assert!(
             kept == *text,
             "{path} is not what the command table gives: BRISK_BLESS=1 cargo test -p brisk-tests --test it \

@@ -66,7 +66,7 @@ impl Both {
 /// Words without spaces in them; `''` is an empty one.
 #[track_caller]
 fn has_words<C, T, O>(words: &str, command: &Command<C, T, O>) {
-    let own = command.request().words().map(|word| match word {
+    let own = command.request().arguments().map(|word| match word {
         b"" => "''".to_owned(),
         word => String::from_utf8_lossy(word).into_owned(),
     });

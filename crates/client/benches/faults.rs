@@ -118,7 +118,7 @@ async fn one_bad_node() {
         }
         ratios.push(beside / before);
     }
-    row("one_bad_node: p99 of requests to the others beside before", ratios, "", "1.2");
+    row("one_bad_node: p99 of requests to the others compared with before", ratios, "", "1.2");
 }
 
 /// The 99th percentile of the latency of 16 callers, in seconds.

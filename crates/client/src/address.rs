@@ -102,7 +102,7 @@ impl Url {
             seeds: Vec::new(),
             is_cluster: false,
             service: None,
-            sentinel_login: Login::nobody(),
+            sentinel_login: Login::none(),
             user: None,
             password: None,
             db: 0,
@@ -287,19 +287,19 @@ pub(crate) fn parse(text: &str) -> Result<Url> {
     url.is_cluster = scheme.is_cluster;
     url.read_queries(query, scheme.has_sentinels).map_err(|why| invalid(&why))?;
     if url.lanes.is_some() && url.pool.is_some() {
-        return Err(invalid("either lanes or a pool"));
+        return Err(invalid("lanes and pool cannot be combined"));
     }
     match fragment {
         None => {}
         Some("insecure") => url.is_insecure = true,
         Some(_) => {
             return Err(invalid(
-                "after # there is only 'insecure'; in a password # is written %23",
+                "only 'insecure' is supported after #; write a # in a password as %23",
             ));
         }
     }
     if url.is_insecure && !url.is_tls() {
-        return Err(invalid("only what speaks TLS can be insecure: rediss://"));
+        return Err(invalid("'insecure' requires TLS: use rediss://"));
     }
     Ok(url)
 }

@@ -13,18 +13,18 @@ use std::num::NonZero;
 use std::sync::Arc;
 
 /// The arguments of a command, to which [`ToArg`] and [`ToArgs`] append.
-pub struct Words<'a> {
+pub struct Args<'a> {
     pub(crate) out: &'a mut Vec<u8>,
     pub(crate) count: u32,
     /// The error, if an argument could not be written.
     pub(crate) failure: Option<Error>,
 }
 
-impl Words<'_> {
+impl Args<'_> {
     /// Appends an argument. O(bytes).
     #[inline]
-    pub fn push(&mut self, word: &[u8]) {
-        encode::bulk(self.out, word);
+    pub fn push(&mut self, arg: &[u8]) {
+        encode::bulk(self.out, arg);
         self.count += 1;
     }
 
@@ -36,40 +36,40 @@ impl Words<'_> {
 }
 
 /// The number of arguments; their values may be secrets.
-impl fmt::Debug for Words<'_> {
+impl fmt::Debug for Args<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Words").field("count", &self.count).finish_non_exhaustive()
+        f.debug_struct("Args").field("count", &self.count).finish_non_exhaustive()
     }
 }
 
 /// A value that is one argument of a command: strings, bytes, numbers.
 pub trait ToArg {
     /// Appends the argument. O(bytes).
-    fn write(&self, words: &mut Words<'_>);
+    fn write(&self, args: &mut Args<'_>);
 }
 
 /// A value that is any number of arguments: lists, pairs, maps, and everything that is one argument.
 pub trait ToArgs {
     /// Appends the arguments. O(bytes).
-    fn write_all(&self, words: &mut Words<'_>);
+    fn write_all(&self, args: &mut Args<'_>);
 
     /// Returns the number of arguments, for commands that need it, for example as `numkeys`. A pair counts once.
     fn count(&self) -> usize;
 }
 
-macro_rules! words {
+macro_rules! single_args {
     ($([$($generics:tt)*] $type:ty: $self:ident => $bytes:expr;)*) => {$(
         impl<$($generics)*> ToArg for $type {
             #[inline]
-            fn write(&self, words: &mut Words<'_>) {
+            fn write(&self, args: &mut Args<'_>) {
                 let $self = self;
-                words.push($bytes);
+                args.push($bytes);
             }
         }
 
         impl<$($generics)*> ToArgs for $type {
-            fn write_all(&self, words: &mut Words<'_>) {
-                self.write(words);
+            fn write_all(&self, args: &mut Args<'_>) {
+                self.write(args);
             }
 
             fn count(&self) -> usize {
@@ -79,7 +79,7 @@ macro_rules! words {
     )*};
 }
 
-words! {
+single_args! {
     [] str: it => it.as_bytes();
     [] String: it => it.as_bytes();
     [] Cow<'_, str>: it => it.as_bytes();
@@ -115,14 +115,14 @@ words! {
 
 impl<T: ToArg + ?Sized> ToArg for &T {
     #[inline]
-    fn write(&self, words: &mut Words<'_>) {
-        (**self).write(words);
+    fn write(&self, args: &mut Args<'_>) {
+        (**self).write(args);
     }
 }
 
 impl<T: ToArgs + ?Sized> ToArgs for &T {
-    fn write_all(&self, words: &mut Words<'_>) {
-        (**self).write_all(words);
+    fn write_all(&self, args: &mut Args<'_>) {
+        (**self).write_all(args);
     }
 
     fn count(&self) -> usize {
@@ -134,8 +134,8 @@ impl<T: ToArgs + ?Sized> ToArgs for &T {
 macro_rules! lists {
     ($([$($generics:tt)*] $type:ty;)*) => {$(
         impl<$($generics)*> ToArgs for $type {
-            fn write_all(&self, words: &mut Words<'_>) {
-                self.iter().for_each(|one| one.write_all(words));
+            fn write_all(&self, args: &mut Args<'_>) {
+                self.iter().for_each(|one| one.write_all(args));
             }
 
             fn count(&self) -> usize {
@@ -153,9 +153,9 @@ impl<T: ToArg + ToArgs> Item for T {}
 impl<A: ToArg, B: ToArg> Item for (A, B) {}
 
 impl<A: ToArg, B: ToArg> ToArgs for (A, B) {
-    fn write_all(&self, words: &mut Words<'_>) {
-        self.0.write(words);
-        self.1.write(words);
+    fn write_all(&self, args: &mut Args<'_>) {
+        self.0.write(args);
+        self.1.write(args);
     }
 
     fn count(&self) -> usize {
@@ -166,10 +166,10 @@ impl<A: ToArg, B: ToArg> ToArgs for (A, B) {
 impl<A: ToArg, B: ToArg, C: ToArg> Item for (A, B, C) {}
 
 impl<A: ToArg, B: ToArg, C: ToArg> ToArgs for (A, B, C) {
-    fn write_all(&self, words: &mut Words<'_>) {
-        self.0.write(words);
-        self.1.write(words);
-        self.2.write(words);
+    fn write_all(&self, args: &mut Args<'_>) {
+        self.0.write(args);
+        self.1.write(args);
+        self.2.write(args);
     }
 
     fn count(&self) -> usize {
@@ -188,10 +188,10 @@ lists! {
 macro_rules! maps {
     ($([$($generics:tt)*] $type:ty;)*) => {$(
         impl<$($generics)*> ToArgs for $type {
-            fn write_all(&self, words: &mut Words<'_>) {
+            fn write_all(&self, args: &mut Args<'_>) {
                 for (key, value) in self {
-                    key.write(words);
-                    value.write(words);
+                    key.write(args);
+                    value.write(args);
                 }
             }
 
@@ -213,15 +213,15 @@ mod tests {
 
     fn written(args: impl ToArgs) -> (String, u32, usize) {
         let mut out = Vec::new();
-        let mut words = Words { out: &mut out, count: 0, failure: None };
-        args.write_all(&mut words);
-        let count = words.count;
+        let mut encoded = Args { out: &mut out, count: 0, failure: None };
+        args.write_all(&mut encoded);
+        let count = encoded.count;
         let text = out.escape_ascii().to_string().replace("\\r\\n", "|");
         (text, count, args.count())
     }
 
     #[test]
-    fn words_lists_and_pairs_become_bulk_strings() {
+    fn strings_lists_and_pairs_become_bulk_strings() {
         assert_eq!(written("a"), ("$1|a|".into(), 1, 1));
         assert_eq!(written(&b"ab"[..]), ("$2|ab|".into(), 1, 1));
         assert_eq!(written(b"ab"), ("$2|ab|".into(), 1, 1));

@@ -4,9 +4,9 @@
 //! commands of a batch. Between the commands of a transaction, the server executes no commands of other clients.
 
 use crate::client::Client;
-use crate::command::{Command, Replay, Target, Unity, Way, wait_for};
+use crate::command::{Command, Grouping, Replay, SendPlan, Target, wait_for};
 use crate::error::{Code, Error, Executed, Kind, Result, is_in_part};
-use crate::observe::course::Course;
+use crate::observe::observed::ObservedState;
 use crate::reply::{FromReply, Reader, Reply};
 use crate::request::{Request, Traits};
 use brisk_resp::reply::read::Part;
@@ -38,10 +38,10 @@ mod sealed {
 /// Reads one whole reply, even if it is an error or of another type, so that the reader is positioned at the next
 /// reply.
 fn one<T: FromReply>(reader: &mut Reader<'_>) -> Result<Result<T>> {
-    let mut behind = reader.clone();
-    behind.skip()?;
+    let mut after = reader.clone();
+    after.skip()?;
     let value = T::from_reply(reader);
-    *reader = behind;
+    *reader = after;
     Ok(value)
 }
 
@@ -164,8 +164,8 @@ pub struct Batch<C, B> {
     requests: Vec<Request>,
     timeout: Option<Duration>,
     replay: Option<Replay>,
-    unity: Unity,
-    state: Course,
+    grouping: Grouping,
+    state: ObservedState,
     types: PhantomData<fn() -> B>,
 }
 
@@ -178,8 +178,8 @@ impl<C, B: Commands> Batch<C, B> {
             requests,
             timeout: None,
             replay: None,
-            unity: Unity::Each,
-            state: Course::default(),
+            grouping: Grouping::Separate,
+            state: ObservedState::default(),
             types: PhantomData,
         }
     }
@@ -209,23 +209,23 @@ impl<C: Target, B: Commands> Batch<&C, B> {
     }
 
     fn limit(&self) -> Option<Duration> {
-        let way = Way {
+        let plan = SendPlan {
             requests: &self.requests,
             timeout: self.timeout,
             replay: self.replay,
-            unity: self.unity,
+            grouping: self.grouping,
         };
-        way.limit(self.target.default_timeout())
+        plan.limit(self.target.default_timeout())
     }
 
     fn poll_replies(&mut self, cx: &mut Context<'_>) -> Poll<Result<Reply>> {
-        let way = Way {
+        let plan = SendPlan {
             requests: &self.requests,
             timeout: self.timeout,
             replay: self.replay,
-            unity: self.unity,
+            grouping: self.grouping,
         };
-        self.state.poll(self.target, &way, cx)
+        self.state.poll(self.target, &plan, cx)
     }
 }
 
@@ -246,7 +246,7 @@ pub struct Transaction<C, B>(Batch<C, B>);
 impl<C, B: Commands> Transaction<C, B> {
     pub(crate) fn new(target: C, commands: B) -> Transaction<C, B> {
         let mut batch = Batch::new(target, commands);
-        batch.unity = Unity::Whole;
+        batch.grouping = Grouping::Transaction;
         // The first request selects the lane. MULTI has no key, so it uses the first key of the commands.
         let traits = Traits::default();
         let first = batch.requests.iter().find_map(Request::first_key).map(<[u8]>::to_vec);
@@ -289,10 +289,10 @@ impl<C: Target, B: Commands> Transaction<&C, B> {
             let error = if executed { error.with_note(note).after_sending() } else { error };
             return Err(error.of_several(each.into_iter()));
         }
-        let mut refused = None;
+        let mut rejected = None;
         for _ in own {
             if let Err(error) = one::<()>(&mut reader)? {
-                refused.get_or_insert(error);
+                rejected.get_or_insert(error);
             }
         }
         match reader.part() {
@@ -304,7 +304,7 @@ impl<C: Target, B: Commands> Transaction<&C, B> {
             }
             Ok(part) => Err(Error::unexpected("a reply to EXEC", &part).after_sending()),
             // The error of the rejected command is more specific than EXECABORT.
-            Err(error) if error.code() == Some(Code::ExecAbort) => Err(refused.unwrap_or(error)),
+            Err(error) if error.code() == Some(Code::ExecAbort) => Err(rejected.unwrap_or(error)),
             Err(error) => Err(error),
         }
     }

@@ -16,29 +16,29 @@ enum TimeoutArgument {
 
 /// How long a command may wait on the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Waits {
-    For(Duration),
-    ForEver,
+pub(crate) enum BlockLimit {
+    Within(Duration),
+    Unlimited,
 }
 
 /// The timeout in the arguments; `None` if the command does not block, or if its timeout is invalid. O(arguments).
-pub(crate) fn wait_of(request: &Request) -> Option<Waits> {
-    let mut words = request.words();
-    let position = timeout_argument(words.next()?)?;
-    let word = match position {
-        TimeoutArgument::FirstSeconds => words.next(),
-        TimeoutArgument::LastSeconds | TimeoutArgument::LastMillis => words.last(),
-        TimeoutArgument::BlockMillis => block_millis(words),
+pub(crate) fn block_limit(request: &Request) -> Option<BlockLimit> {
+    let mut args = request.arguments();
+    let position = timeout_argument(args.next()?)?;
+    let arg = match position {
+        TimeoutArgument::FirstSeconds => args.next(),
+        TimeoutArgument::LastSeconds | TimeoutArgument::LastMillis => args.last(),
+        TimeoutArgument::BlockMillis => block_millis(args),
     };
-    let number: f64 = std::str::from_utf8(word?).ok()?.parse().ok()?;
+    let number: f64 = std::str::from_utf8(arg?).ok()?.parse().ok()?;
     let seconds = match position {
         TimeoutArgument::FirstSeconds | TimeoutArgument::LastSeconds => number,
         TimeoutArgument::LastMillis | TimeoutArgument::BlockMillis => number / 1000.0,
     };
     if seconds == 0.0 {
-        return Some(Waits::ForEver);
+        return Some(BlockLimit::Unlimited);
     }
-    Duration::try_from_secs_f64(seconds).ok().map(Waits::For)
+    Duration::try_from_secs_f64(seconds).ok().map(BlockLimit::Within)
 }
 
 fn timeout_argument(name: &[u8]) -> Option<TimeoutArgument> {
@@ -63,20 +63,20 @@ fn timeout_argument(name: &[u8]) -> Option<TimeoutArgument> {
 
 /// How long these requests may take together, one after the other, if each reply takes at most `margin` longer than its
 /// request blocks. `None` if none of them blocks.
-pub(crate) fn limit(requests: &[Request], margin: Option<Duration>) -> Option<Waits> {
+pub(crate) fn limit(requests: &[Request], margin: Option<Duration>) -> Option<BlockLimit> {
     let mut sum = None;
     for request in requests {
-        match wait_of(request) {
+        match block_limit(request) {
             None => {}
-            Some(Waits::ForEver) => return Some(Waits::ForEver),
-            Some(Waits::For(time)) => {
+            Some(BlockLimit::Unlimited) => return Some(BlockLimit::Unlimited),
+            Some(BlockLimit::Within(time)) => {
                 sum = Some(sum.unwrap_or(Duration::ZERO).saturating_add(time));
             }
         }
     }
     Some(match (sum?, margin) {
-        (sum, Some(margin)) => Waits::For(sum.saturating_add(margin)),
-        (_, None) => Waits::ForEver,
+        (sum, Some(margin)) => BlockLimit::Within(sum.saturating_add(margin)),
+        (_, None) => BlockLimit::Unlimited,
     })
 }
 
@@ -86,9 +86,9 @@ mod tests {
     use crate::commands::*;
 
     fn millis(request: &Request) -> Option<u128> {
-        wait_of(request).map(|waits| match waits {
-            Waits::For(time) => time.as_millis(),
-            Waits::ForEver => 0,
+        block_limit(request).map(|limit| match limit {
+            BlockLimit::Within(time) => time.as_millis(),
+            BlockLimit::Unlimited => 0,
         })
     }
 
@@ -124,9 +124,9 @@ mod tests {
         let margin = Some(Duration::from_secs(3));
         let ask = |seconds: u32| blpop::<(), ()>("k", seconds).into_request();
         let sum = limit(&[ask(1), get::<()>("k").into_request(), ask(2)], margin);
-        assert_eq!(sum, Some(Waits::For(Duration::from_secs(6))));
-        assert_eq!(limit(&[ask(1), ask(0)], margin), Some(Waits::ForEver));
-        assert_eq!(limit(&[ask(1)], None), Some(Waits::ForEver));
+        assert_eq!(sum, Some(BlockLimit::Within(Duration::from_secs(6))));
+        assert_eq!(limit(&[ask(1), ask(0)], margin), Some(BlockLimit::Unlimited));
+        assert_eq!(limit(&[ask(1)], None), Some(BlockLimit::Unlimited));
         assert_eq!(limit(&[get::<()>("k").into_request()], margin), None);
     }
 }

@@ -1,16 +1,16 @@
 //! A command: its arguments, the type of its reply, and, once it is bound to a client, its future.
 
-use crate::blocking::{self, Waits};
+use crate::blocking::{self, BlockLimit};
 use crate::client::Cluster;
-use crate::client::cluster::redirect::{Onward, Trip};
+use crate::client::cluster::redirect::{RedirectState, Retry};
 use crate::client::cluster::spread::Spread;
 use crate::client::cluster::{Paused, Sent};
 use crate::error::{Code, Error, Kind, Phase, Result};
 use crate::lane::Waiting;
 use crate::lane::cell::{Submitted, timeout};
 use crate::lane::slot::Slot;
-use crate::observe::Watched;
-use crate::observe::course::Course;
+use crate::observe::ObservedServer;
+use crate::observe::observed::ObservedState;
 use crate::reply::{FromReply, Reply};
 use crate::request::Request;
 use crate::wait::{Home, block_on_within};
@@ -42,23 +42,25 @@ pub trait Target: sealed::Target {}
 impl<C: sealed::Target> Target for C {}
 
 pub(crate) mod sealed {
-    use super::{Arc, Cluster, Duration, Home, Replay, Result, Submitted, Waker, Watched, Way};
+    use super::{
+        Arc, Cluster, Duration, Home, ObservedServer, Replay, Result, SendPlan, Submitted, Waker,
+    };
 
     pub trait Target {
         /// Puts requests into the queue of a connection, with no other requests between them.
-        #[expect(private_interfaces, reason = "nobody outside can name or call it")]
-        fn submit(&self, way: &Way<'_>, waker: &Waker) -> Result<Submitted>;
+        #[expect(private_interfaces, reason = "not nameable or callable outside this crate")]
+        fn submit(&self, plan: &SendPlan<'_>, waker: &Waker) -> Result<Submitted>;
         /// The observers of these commands.
-        #[expect(private_interfaces, reason = "nobody outside can name or call it")]
-        fn watched(&self, way: &Way<'_>) -> Option<&Arc<Watched>>;
+        #[expect(private_interfaces, reason = "not nameable or callable outside this crate")]
+        fn observed(&self, plan: &SendPlan<'_>) -> Option<&Arc<ObservedServer>>;
         fn default_replay(&self) -> Replay;
         fn default_timeout(&self) -> Option<Duration>;
         /// The thread that runs the connections, if a single thread runs all of them.
-        #[expect(private_interfaces, reason = "nobody outside can name or call it")]
+        #[expect(private_interfaces, reason = "not nameable or callable outside this crate")]
         fn home(&self) -> Home;
 
         /// The cluster, if there is one. It then receives the commands instead of `submit`.
-        #[expect(private_interfaces, reason = "nobody outside can name or call it")]
+        #[expect(private_interfaces, reason = "not nameable or callable outside this crate")]
         #[inline]
         fn cluster(&self) -> Option<&Cluster> {
             None
@@ -78,7 +80,7 @@ pub struct Command<C, T, O = ()> {
     request: Request,
     timeout: Option<Duration>,
     replay: Option<Replay>,
-    state: Course,
+    state: ObservedState,
     types: PhantomData<fn() -> (T, O)>,
 }
 
@@ -89,16 +91,16 @@ pub(crate) enum State {
     /// The budget has been full since this time.
     Full {
         since: Instant,
-        trip: Trip,
+        redirects: RedirectState,
     },
     /// Waits for its reply.
     Waits {
         slot: Waiting,
-        trip: Trip,
+        redirects: RedirectState,
     },
     /// To be sent again.
     Again {
-        trip: Trip,
+        redirects: RedirectState,
     },
     /// To be sent again after a pause.
     Paused(Box<Paused>),
@@ -125,7 +127,7 @@ impl<T, O> Command<(), T, O> {
             request,
             timeout: None,
             replay: None,
-            state: Course::default(),
+            state: ObservedState::default(),
             types: PhantomData,
         }
     }
@@ -137,7 +139,7 @@ impl<T, O> Command<(), T, O> {
             request: self.request,
             timeout: self.timeout,
             replay: self.replay,
-            state: Course::default(),
+            state: ObservedState::default(),
             types: PhantomData,
         }
     }
@@ -163,7 +165,7 @@ impl<C, T, O> Command<C, T, O> {
             request: self.request,
             timeout: self.timeout,
             replay: self.replay,
-            state: Course::default(),
+            state: ObservedState::default(),
             types: PhantomData,
         }
     }
@@ -246,22 +248,22 @@ impl<C: Target, T: FromReply, O> Command<&C, T, O> {
     /// The same as when awaited, and [`Kind::Invalid`] if this thread runs the client's connections, or
     /// [`Kind::Timeout`] if all threads that run them are blocked.
     pub fn wait(self) -> Result<T> {
-        let limit = self.way().limit(self.target.default_timeout());
+        let limit = self.plan().limit(self.target.default_timeout());
         wait_for(self.target, limit, self)
     }
 
-    fn way(&self) -> Way<'_> {
-        Way {
+    fn plan(&self) -> SendPlan<'_> {
+        SendPlan {
             requests: std::slice::from_ref(&self.request),
             timeout: self.timeout,
             replay: self.replay,
-            unity: Unity::Each,
+            grouping: Grouping::Separate,
         }
     }
 }
 
 /// Extra time after all limits of a command. If it has passed as well, no runtime is enforcing the limits.
-const NOBODY_AFTER: Duration = Duration::from_secs(1);
+const RUNTIME_GRACE: Duration = Duration::from_secs(1);
 
 /// Waits for this request's result. The runtime that runs the connections enforces the time limits. If that runtime is
 /// blocked or no longer exists (a forked process has none of its threads), the caller gives up on its own.
@@ -272,7 +274,7 @@ pub(crate) fn wait_for<T>(
 ) -> Result<T> {
     let limit = limit.or(target.default_timeout());
     // Waiting for room, the first attempt, and all retries together may each take the whole limit.
-    let patience = limit.map(|limit| limit.saturating_mul(3).saturating_add(NOBODY_AFTER));
+    let patience = limit.map(|limit| limit.saturating_mul(3).saturating_add(RUNTIME_GRACE));
     block_on_within(future, patience).unwrap_or_else(|| {
         let text = ": the runtime of the client's connections is blocked or has ended";
         Err(Error::new(Kind::Timeout(Phase::Sent), text))
@@ -284,13 +286,13 @@ impl<C: Target, T: FromReply, O> Future for Command<&C, T, O> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T>> {
         let this = self.get_mut();
-        let way = Way {
+        let plan = SendPlan {
             requests: std::slice::from_ref(&this.request),
             timeout: this.timeout,
             replay: this.replay,
-            unity: Unity::Each,
+            grouping: Grouping::Separate,
         };
-        match this.state.poll(this.target, &way, cx) {
+        match this.state.poll(this.target, &plan, cx) {
             Poll::Ready(Ok(reply)) => {
                 Poll::Ready(reply.read().map_err(|error| unreadable(error, &this.request)))
             }
@@ -312,22 +314,22 @@ fn unreadable(error: Error, request: &Request) -> Error {
 }
 
 /// Requests that are sent together, and how they are sent.
-pub(crate) struct Way<'a> {
+pub(crate) struct SendPlan<'a> {
     pub(crate) requests: &'a [Request],
     pub(crate) timeout: Option<Duration>,
     pub(crate) replay: Option<Replay>,
-    pub(crate) unity: Unity,
+    pub(crate) grouping: Grouping,
 }
 
 /// How requests are grouped if there are several nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unity {
+pub(crate) enum Grouping {
     /// Each request may go to another node.
-    Each,
+    Separate,
     /// All are executed together or not at all.
-    Whole,
+    Transaction,
     /// A part that was already assigned to a node.
-    Piece,
+    Routed,
 }
 
 /// A command is sent again at most this many times, in case the command itself breaks the connections.
@@ -336,14 +338,14 @@ const REPLAYS_MAX: u8 = 3;
 /// Practically unlimited.
 pub(crate) const UNLIMITED: Duration = Duration::from_secs(u32::MAX as u64);
 
-impl Way<'_> {
+impl SendPlan<'_> {
     /// The command's own time limit. A blocking command may take as long as the timeout in its arguments plus `margin`.
     pub(crate) fn limit(&self, margin: Option<Duration>) -> Option<Duration> {
         let blocks = || self.requests.iter().any(|request| request.traits().blocks);
         self.timeout.or_else(|| {
             blocks().then(|| match blocking::limit(self.requests, margin) {
-                Some(Waits::For(time)) => time,
-                Some(Waits::ForEver) | None => UNLIMITED,
+                Some(BlockLimit::Within(time)) => time,
+                Some(BlockLimit::Unlimited) | None => UNLIMITED,
             })
         })
     }
@@ -353,14 +355,19 @@ impl Way<'_> {
     ///
     /// # Errors
     /// The time limit has passed.
-    fn what_is_left(&self, began: Instant, target: &impl Target) -> Result<Way<'_>> {
+    fn remaining(&self, began: Instant, target: &impl Target) -> Result<SendPlan<'_>> {
         let default = target.default_timeout();
         let limit = self.limit(default).or(default);
         let left = limit.map(|limit| limit.saturating_sub(began.elapsed()));
         if left.is_some_and(|left| left.is_zero()) {
             return Err(timeout(Phase::Sent, None));
         }
-        Ok(Way { requests: self.requests, timeout: left, replay: self.replay, unity: self.unity })
+        Ok(SendPlan {
+            requests: self.requests,
+            timeout: left,
+            replay: self.replay,
+            grouping: self.grouping,
+        })
     }
 
     fn is_over(&self, since: Instant, target: &impl Target) -> bool {
@@ -389,48 +396,48 @@ impl State {
     pub(crate) fn poll(
         &mut self,
         target: &impl Target,
-        way: &Way<'_>,
+        plan: &SendPlan<'_>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Reply>> {
         loop {
             match std::mem::replace(self, State::Done) {
-                State::Full { since, .. } if way.is_over(since, target) => {
+                State::Full { since, .. } if plan.is_over(since, target) => {
                     return Poll::Ready(Err(timeout(Phase::Queued, None)));
                 }
                 before @ (State::New | State::Full { .. } | State::Again { .. }) => {
                     target.home().check()?;
-                    if way.requests.is_empty() {
+                    if plan.requests.is_empty() {
                         return Poll::Ready(Ok(Reply::default()));
                     }
-                    *self = before.send(target, way, cx.waker())?;
+                    *self = before.send(target, plan, cx.waker())?;
                     if matches!(self, State::Waits { .. } | State::Full { .. }) {
                         // The reply cannot have arrived yet, and the lane has the waker.
                         return Poll::Pending;
                     }
                 }
                 State::Ready(reply) => return Poll::Ready(Ok(reply)),
-                State::Waits { slot, mut trip } => {
+                State::Waits { slot, mut redirects } => {
                     let Poll::Ready(answer) = slot.poll(cx.waker()) else {
-                        *self = State::Waits { slot, trip };
+                        *self = State::Waits { slot, redirects };
                         return Poll::Pending;
                     };
                     Slot::give_back(slot);
                     match answer {
-                        Err(error) if way.may_send_again(&error, target, trip.replays) => {
-                            trip.replays += 1;
-                            trip.began.get_or_insert_with(Instant::now);
-                            trip.by_map();
-                            *self = State::Again { trip };
+                        Err(error) if plan.may_send_again(&error, target, redirects.replays) => {
+                            redirects.replays += 1;
+                            redirects.began.get_or_insert_with(Instant::now);
+                            redirects.route_by_map();
+                            *self = State::Again { redirects };
                         }
                         answer => {
                             let Some(cluster) = target.cluster() else {
                                 return Poll::Ready(answer);
                             };
-                            match cluster.onward(way, &answer, &mut trip) {
-                                Some(onward) => *self = State::onward(cluster, onward, trip),
+                            match cluster.retry_after_reply(plan, &answer, &mut redirects) {
+                                Some(retry) => *self = State::retry(cluster, retry, redirects),
                                 None => {
                                     return Poll::Ready(
-                                        answer.map(|reply| trip.own_replies(reply)),
+                                        answer.map(|reply| redirects.own_replies(reply)),
                                     );
                                 }
                             }
@@ -442,10 +449,10 @@ impl State {
                         *self = State::Paused(paused);
                         return Poll::Pending;
                     }
-                    *self = State::Again { trip: paused.trip };
+                    *self = State::Again { redirects: paused.redirects };
                 }
                 State::Spread(mut spread) => {
-                    let done = spread.poll(target, way, cx);
+                    let done = spread.poll(target, plan, cx);
                     if done.is_pending() {
                         *self = State::Spread(spread);
                     }
@@ -460,17 +467,17 @@ impl State {
     }
 
     /// Sends the requests; returns the next state.
-    fn send(self, target: &impl Target, way: &Way<'_>, waker: &Waker) -> Result<State> {
-        let (since, mut trip) = match self {
-            State::Full { since, trip } => (Some(since), trip),
-            State::Again { trip } => (None, trip),
-            _ => (None, Trip::default()),
+    fn send(self, target: &impl Target, plan: &SendPlan<'_>, waker: &Waker) -> Result<State> {
+        let (since, mut redirects) = match self {
+            State::Full { since, redirects } => (Some(since), redirects),
+            State::Again { redirects } => (None, redirects),
+            _ => (None, RedirectState::default()),
         };
         let sent = match target.cluster() {
             None => {
-                let submitted = match trip.began {
-                    Some(began) => target.submit(&way.what_is_left(began, target)?, waker)?,
-                    None => target.submit(way, waker)?,
+                let submitted = match redirects.began {
+                    Some(began) => target.submit(&plan.remaining(began, target)?, waker)?,
+                    None => target.submit(plan, waker)?,
                 };
                 match submitted {
                     Submitted::Waits(slot) => Sent::Waits(slot),
@@ -478,26 +485,26 @@ impl State {
                     Submitted::Ready(reply) => Sent::Ready(reply),
                 }
             }
-            Some(cluster) => match cluster.submit(way, &mut trip, waker)? {
-                Sent::Turned(onward) => return Ok(State::onward(cluster, onward, trip)),
+            Some(cluster) => match cluster.submit(plan, &mut redirects, waker)? {
+                Sent::Redirected(retry) => return Ok(State::retry(cluster, retry, redirects)),
                 sent => sent,
             },
         };
         Ok(match sent {
-            Sent::Waits(slot) => State::Waits { slot, trip },
+            Sent::Waits(slot) => State::Waits { slot, redirects },
             Sent::Spread(spread) => State::Spread(spread),
             Sent::Ready(reply) => State::Ready(reply),
-            Sent::Full | Sent::Turned(_) => {
-                State::Full { since: since.unwrap_or_else(Instant::now), trip }
+            Sent::Full | Sent::Redirected(_) => {
+                State::Full { since: since.unwrap_or_else(Instant::now), redirects }
             }
         })
     }
 
     /// The state of a command that is sent to another node, or to the same one later.
-    pub(crate) fn onward(cluster: &Cluster, onward: Onward, trip: Trip) -> State {
-        match onward {
-            Onward::Now => State::Again { trip },
-            Onward::After(pause) => State::Paused(Box::new(Paused::new(cluster, pause, trip))),
+    pub(crate) fn retry(cluster: &Cluster, retry: Retry, redirects: RedirectState) -> State {
+        match retry {
+            Retry::Now => State::Again { redirects },
+            Retry::After(pause) => State::Paused(Box::new(Paused::new(cluster, pause, redirects))),
         }
     }
 }

@@ -36,7 +36,7 @@ impl Login {
 
     /// Returns an empty login, with which connections do not authenticate.
     #[must_use]
-    pub fn nobody() -> Login {
+    pub fn none() -> Login {
         Login { user: None, password: None }
     }
 }

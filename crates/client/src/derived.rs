@@ -1,6 +1,6 @@
 //! Support code for the derive macros: writes fields as arguments, and reads them one by one. Not a public interface.
 
-use crate::arg::{ToArg, Words};
+use crate::arg::{Args, ToArg};
 use crate::error::{Error, Kind, Result};
 use crate::reply::{FromReply, Reader};
 use brisk_resp::reply::read::Part;
@@ -11,45 +11,45 @@ use brisk_resp::reply::read::Part;
     note = "implement `ToArg` for it, derive it, or use `#[hash(json)]`"
 )]
 pub trait ToField {
-    fn is_there(&self) -> bool {
+    fn is_present(&self) -> bool {
         true
     }
 
-    fn write_value(&self, words: &mut Words<'_>);
+    fn write_value(&self, args: &mut Args<'_>);
 }
 
 impl<T: ToArg> ToField for T {
-    fn write_value(&self, words: &mut Words<'_>) {
-        self.write(words);
+    fn write_value(&self, args: &mut Args<'_>) {
+        self.write(args);
     }
 }
 
 impl ToField for u8 {
-    fn write_value(&self, words: &mut Words<'_>) {
-        u16::from(*self).write(words);
+    fn write_value(&self, args: &mut Args<'_>) {
+        u16::from(*self).write(args);
     }
 }
 
 impl<T: ToField> ToField for Option<T> {
-    fn is_there(&self) -> bool {
-        self.as_ref().is_some_and(T::is_there)
+    fn is_present(&self) -> bool {
+        self.as_ref().is_some_and(T::is_present)
     }
 
-    fn write_value(&self, words: &mut Words<'_>) {
+    fn write_value(&self, args: &mut Args<'_>) {
         if let Some(value) = self {
-            value.write_value(words);
+            value.write_value(args);
         }
     }
 }
 
-pub fn is_there(value: &impl ToField) -> bool {
-    value.is_there()
+pub fn is_present(value: &impl ToField) -> bool {
+    value.is_present()
 }
 
-pub fn write_field(words: &mut Words<'_>, name: &str, value: &impl ToField) {
-    if value.is_there() {
-        words.push(name.as_bytes());
-        value.write_value(words);
+pub fn write_field(args: &mut Args<'_>, name: &str, value: &impl ToField) {
+    if value.is_present() {
+        args.push(name.as_bytes());
+        value.write_value(args);
     }
 }
 
@@ -143,7 +143,7 @@ impl<'r, 'a> Fields<'r, 'a> {
                 return Err(Error::unexpected("a field and its value", &part).at(self.of));
             }
         }
-        word(self.reader, self.of).map(Some)
+        string(self.reader, self.of).map(Some)
     }
 
     pub fn pass(&mut self) -> Result<()> {
@@ -168,24 +168,24 @@ impl<'r, 'a> Fields<'r, 'a> {
 }
 
 /// A string of the reply, unchanged.
-pub fn word<'a>(reader: &mut Reader<'a>, of: &str) -> Result<&'a [u8]> {
+pub fn string<'a>(reader: &mut Reader<'a>, of: &str) -> Result<&'a [u8]> {
     let part = reader.part()?;
     part.as_bytes().ok_or_else(|| Error::unexpected("a string", &part).at(of))
 }
 
 #[must_use]
-pub fn no_such(of: &str, word: &[u8]) -> Error {
-    let text = format!("{of} has no variant for this word of {} bytes", word.len());
+pub fn no_such(of: &str, string: &[u8]) -> Error {
+    let text = format!("{of} has no variant for a string of {} bytes", string.len());
     Error::new(Kind::UnexpectedReply, text)
 }
 
 #[cfg(feature = "json")]
-pub use json::{FromJson, ToJson, is_json_there, write_json};
+pub use json::{FromJson, ToJson, is_json_present, write_json};
 
 #[cfg(feature = "json")]
 mod json {
     use super::Fields;
-    use crate::arg::Words;
+    use crate::arg::Args;
     use crate::error::Result;
     use crate::json::{from_slice, to_vec};
     use serde::Serialize;
@@ -202,24 +202,24 @@ mod json {
 
     impl<T: DeserializeOwned> FromJson for T {}
 
-    pub fn is_json_there(value: &impl ToJson) -> bool {
+    pub fn is_json_present(value: &impl ToJson) -> bool {
         to_vec(value).is_ok_and(|json| json != NULL)
     }
 
-    pub fn write_json(words: &mut Words<'_>, name: &str, value: &impl ToJson) {
+    pub fn write_json(args: &mut Args<'_>, name: &str, value: &impl ToJson) {
         match to_vec(value) {
             Ok(json) if json == NULL => {}
             Ok(json) => {
-                words.push(name.as_bytes());
-                words.push(&json);
+                args.push(name.as_bytes());
+                args.push(&json);
             }
-            Err(error) => words.fail(error.at(&format!("field '{name}'"))),
+            Err(error) => args.fail(error.at(&format!("field '{name}'"))),
         }
     }
 
     impl Fields<'_, '_> {
         pub fn read_json<T: FromJson>(&mut self, name: &'static str) -> Result<T> {
-            let json = crate::derived::word(self.reader, self.of);
+            let json = crate::derived::string(self.reader, self.of);
             json.and_then(from_slice).map_err(|error| self.locate(error, name))
         }
 

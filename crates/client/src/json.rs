@@ -1,6 +1,6 @@
 //! JSON in arguments and replies (Cargo feature `json`).
 
-use crate::arg::{ToArg, ToArgs, Words};
+use crate::arg::{Args, ToArg, ToArgs};
 use crate::error::{Error, Kind, Result};
 use crate::reply::{FromReply, Reader};
 use brisk_resp::reply::read::Part;
@@ -73,17 +73,17 @@ pub(crate) fn from_slice<T: DeserializeOwned>(json: &[u8]) -> Result<T> {
 }
 
 impl<T: Serialize> ToArg for Json<T> {
-    fn write(&self, words: &mut Words<'_>) {
+    fn write(&self, args: &mut Args<'_>) {
         match to_vec(&self.0) {
-            Ok(json) => words.push(&json),
-            Err(error) => words.fail(error),
+            Ok(json) => args.push(&json),
+            Err(error) => args.fail(error),
         }
     }
 }
 
 impl<T: Serialize> ToArgs for Json<T> {
-    fn write_all(&self, words: &mut Words<'_>) {
-        self.write(words);
+    fn write_all(&self, args: &mut Args<'_>) {
+        self.write(args);
     }
 
     fn count(&self) -> usize {
@@ -118,12 +118,12 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_the_word_that_its_json_is() {
+    fn a_value_is_one_argument_with_its_json() {
         let mut request = Request::new("SET", Traits::default());
         request.arg(Json(BTreeMap::from([("a", [1, 2])])));
         request.args(vec![Json("é")]);
-        let words: Vec<_> = request.words().map(String::from_utf8_lossy).collect();
-        assert_eq!(words, ["SET", r#"{"a":[1,2]}"#, r#""é""#]);
+        let args: Vec<_> = request.arguments().map(String::from_utf8_lossy).collect();
+        assert_eq!(args, ["SET", r#"{"a":[1,2]}"#, r#""é""#]);
         assert!(request.failure().is_none());
     }
 

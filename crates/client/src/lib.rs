@@ -70,7 +70,7 @@ mod tls;
 mod wait;
 
 pub use address::Address;
-pub use arg::{Item, ToArg, ToArgs, Words};
+pub use arg::{Args, Item, ToArg, ToArgs};
 pub use batch::{Batch, Commands, Transaction};
 #[cfg(feature = "derive")]
 pub use brisk_derive::{FromHash, FromReply, ToArg, ToHash};

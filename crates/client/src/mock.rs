@@ -90,7 +90,7 @@ pub struct MockReply(Value);
 
 /// An expected command that has no reply yet.
 #[derive(Debug)]
-#[must_use = "call `reply`, `ok`, `error`, `close` or `silence`, or the command is not expected"]
+#[must_use = "the command is expected only after `reply`, `ok`, `error`, `close` or `silence` is called"]
 pub struct Expectation<'a> {
     mock: &'a Mock,
     command: Vec<Vec<u8>>,
@@ -144,7 +144,7 @@ impl Mock {
     pub fn expect(&self, command: impl ToArgs) -> Expectation<'_> {
         let mut request = Request::named("MOCK");
         request.args(command);
-        let command = request.words().skip(1).map(<[u8]>::to_vec).collect();
+        let command = request.arguments().skip(1).map(<[u8]>::to_vec).collect();
         Expectation { mock: self, command }
     }
 

@@ -3,7 +3,7 @@
 //! The bytes are in a buffer that each thread reuses for its commands. Once the thread has a few buffers, a command
 //! allocates no memory.
 
-use crate::arg::{ToArg, ToArgs, Words};
+use crate::arg::{Args, ToArg, ToArgs};
 use crate::effects::{Effects, effects};
 use crate::error::Error;
 use brisk_resp::reply::encode;
@@ -58,9 +58,9 @@ pub struct Traits {
 pub struct Request {
     /// The arguments, without the header with their number.
     body: Vec<u8>,
-    words: u32,
+    args: u32,
     /// How many arguments form the name.
-    name_words: u8,
+    name_len: u8,
     /// The range of the first key in `body`.
     key: Range<u32>,
     /// The range of the most recently added keys in `body`, with the values among them.
@@ -80,8 +80,8 @@ impl Request {
     pub fn new(name: &str, traits: Traits) -> Request {
         let mut request = Request {
             body: borrow_buffer(),
-            words: 0,
-            name_words: 0,
+            args: 0,
+            name_len: 0,
             key: 0..0,
             keys: 0..0,
             options_at: u32::MAX,
@@ -89,16 +89,16 @@ impl Request {
             companion: None,
             failure: None,
         };
-        name.split(' ').for_each(|word| request.arg(word));
-        request.name_words = u8::try_from(request.words).unwrap_or(u8::MAX);
+        name.split(' ').for_each(|arg| request.arg(arg));
+        request.name_len = u8::try_from(request.args).unwrap_or(u8::MAX);
         request
     }
 
     /// The name given to [`Request::new`], in uppercase. O(bytes).
     pub(crate) fn name(&self) -> String {
-        let words = self.words().take(usize::from(self.name_words));
-        let words: Vec<_> = words.map(String::from_utf8_lossy).collect();
-        words.join(" ").to_ascii_uppercase()
+        let args = self.arguments().take(usize::from(self.name_len));
+        let args: Vec<_> = args.map(String::from_utf8_lossy).collect();
+        args.join(" ").to_ascii_uppercase()
     }
 
     /// Returns a command with this name, in upper or lower case. The client assumes that the command changes data. For
@@ -112,19 +112,19 @@ impl Request {
     /// Appends an argument. O(bytes).
     #[inline]
     pub fn arg(&mut self, arg: impl ToArg) {
-        let mut words = Words { out: &mut self.body, count: self.words, failure: None };
-        arg.write(&mut words);
-        let Words { count, failure, .. } = words;
-        self.words = count;
+        let mut args = Args { out: &mut self.body, count: self.args, failure: None };
+        arg.write(&mut args);
+        let Args { count, failure, .. } = args;
+        self.args = count;
         self.note_failure(failure);
     }
 
     /// Appends several arguments. O(bytes).
     pub fn args(&mut self, args: impl ToArgs) {
-        let mut words = Words { out: &mut self.body, count: self.words, failure: None };
-        args.write_all(&mut words);
-        let Words { count, failure, .. } = words;
-        self.words = count;
+        let mut encoded = Args { out: &mut self.body, count: self.args, failure: None };
+        args.write_all(&mut encoded);
+        let Args { count, failure, .. } = encoded;
+        self.args = count;
         self.note_failure(failure);
     }
 
@@ -224,26 +224,26 @@ impl Request {
     }
 
     /// The arguments as the server will see them, beginning with the name.
-    pub fn words(&self) -> impl Iterator<Item = &[u8]> {
-        words_of(&self.body)
+    pub fn arguments(&self) -> impl Iterator<Item = &[u8]> {
+        strings_of(&self.body)
     }
 
     /// The number of arguments, including the name.
-    pub(crate) fn word_count(&self) -> u32 {
-        self.words
+    pub(crate) fn argument_count(&self) -> u32 {
+        self.args
     }
 
     /// The first argument.
     pub(crate) fn verb(&self) -> &[u8] {
-        self.words().next().unwrap_or_default()
+        self.arguments().next().unwrap_or_default()
     }
 
     /// The key that selects the node of a cluster: the first key, or the channel of SPUBLISH.
     #[inline]
     pub(crate) fn routing_key(&self) -> Option<&[u8]> {
         self.first_key().or_else(|| {
-            let is_published = self.words == 3 && self.verb().eq_ignore_ascii_case(b"SPUBLISH");
-            if is_published { self.words().nth(1) } else { None }
+            let is_published = self.args == 3 && self.verb().eq_ignore_ascii_case(b"SPUBLISH");
+            if is_published { self.arguments().nth(1) } else { None }
         })
     }
 
@@ -260,7 +260,7 @@ impl Request {
         let keys = if is_alone && self.keys.start < self.key.start { 0..0 } else { range };
         // In MSETNX, each key is followed by its value.
         let step = if self.verb().eq_ignore_ascii_case(b"MSETNX") { 2 } else { 1 };
-        words_of(self.body.get(keys).unwrap_or_default()).step_by(step)
+        strings_of(self.body.get(keys).unwrap_or_default()).step_by(step)
     }
 
     /// The traits, updated from the arguments so far. O(1) for most commands, else O(arguments).
@@ -280,7 +280,7 @@ impl Request {
 
     #[inline]
     fn effects(&self) -> Effects {
-        effects(self.words())
+        effects(self.arguments())
     }
 
     /// The encoded arguments: two commands are equal if these bytes are.
@@ -296,20 +296,20 @@ impl Request {
     /// Appends the encoded request. O(bytes).
     #[inline]
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
-        encode::array(out, self.words as usize);
+        encode::array(out, self.args as usize);
         out.extend_from_slice(&self.body);
     }
 }
 
 /// Consecutive encoded strings.
-fn words_of(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+fn strings_of(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
         let end = rest.iter().position(|byte| *byte == b'\r')?;
         let len = std::str::from_utf8(rest.get(1..end)?).ok()?.parse::<usize>().ok()?;
-        let word = rest.get(end + 2..end + 2 + len)?;
+        let arg = rest.get(end + 2..end + 2 + len)?;
         rest = rest.get(end + 4 + len..)?;
-        Some(word)
+        Some(arg)
     })
 }
 
@@ -317,7 +317,7 @@ impl fmt::Debug for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Request")
             .field("name", &self.name())
-            .field("words", &self.words)
+            .field("args", &self.args)
             .field("bytes", &self.body.len())
             .field("traits", &self.traits)
             .finish_non_exhaustive()
@@ -336,8 +336,8 @@ impl Clone for Request {
         body.extend_from_slice(&self.body);
         Request {
             body,
-            words: self.words,
-            name_words: self.name_words,
+            args: self.args,
+            name_len: self.name_len,
             key: self.key.clone(),
             keys: self.keys.clone(),
             options_at: self.options_at,
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn options_stand_before_the_words_behind_them_in_the_order_in_which_they_were_given() {
+    fn options_precede_later_arguments_in_the_order_in_which_they_were_given() {
         let mut request = Request::new("ZADD", Traits::default());
         request.key("k");
         request.end_of_options();
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_behind_the_options_is_found_where_it_went() {
+    fn a_key_after_the_options_is_found_at_its_new_position() {
         let mut request = Request::new("MIGRATE", Traits::default());
         request.end_of_options();
         request.keys(["key", "other"]);
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_two_words_are_two_words_and_no_key_is_no_key() {
+    fn a_name_of_two_words_is_two_arguments_and_an_empty_key_is_no_key() {
         let request = Request::new("CONFIG GET", Traits::default());
         assert_eq!(shown(&request), "*2|$6|CONFIG|$3|GET|");
         assert_eq!(request.first_key(), None);

@@ -193,7 +193,7 @@ impl<'a, C: Target, T: FromReply, W> Scan<'a, C, T, W> {
         let mut request = self.begin.clone();
         request.arg(cursor);
         for option in [&self.options.pattern, &self.options.kind].into_iter().flatten() {
-            option.words().for_each(|word| request.arg(word));
+            option.arguments().for_each(|arg| request.arg(arg));
         }
         if let Some(count) = self.options.count {
             request.arg("COUNT");
@@ -203,7 +203,7 @@ impl<'a, C: Target, T: FromReply, W> Scan<'a, C, T, W> {
     }
 }
 
-macro_rules! walks {
+macro_rules! scans {
     ($owner:ty, $about:literal) => {
         #[doc = $about]
         impl $owner {
@@ -244,8 +244,8 @@ fn of(name: &str, key: impl ToArg) -> Request {
     request
 }
 
-walks!(Client, "Walks that take many requests.");
-walks!(Session, "Walks that take many requests.");
+scans!(Client, "Iterations that take many requests.");
+scans!(Session, "Iterations that take many requests.");
 
 impl<C: Target, T: FromReply> Scan<'_, C, T, Keys> {
     /// Returns only keys of this type, named as in the reply to TYPE: `string`, `hash` …

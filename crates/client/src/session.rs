@@ -1,16 +1,16 @@
 //! A connection for one caller: for commands that change the state of a connection, and for blocking commands.
 
 use crate::batch::{Commands, Transaction};
-use crate::blocking::{self, Waits};
+use crate::blocking::{self, BlockLimit};
 use crate::client::Client;
 use crate::command::sealed::Target;
-use crate::command::{Command, Replay, UNLIMITED, Way};
+use crate::command::{Command, Replay, SendPlan, UNLIMITED};
 use crate::error::{Code, Error, Kind, Result};
 use crate::lane::Lane;
 use crate::lane::cell::Submitted;
 use crate::lane::connect::Setup;
 use crate::lane::driver::Jitter;
-use crate::observe::Watched;
+use crate::observe::ObservedServer;
 use crate::request::{Request, Traits};
 use crate::wait::Home;
 use std::sync::Arc;
@@ -70,21 +70,21 @@ impl Drop for Session {
 }
 
 impl Target for Session {
-    #[expect(private_interfaces, reason = "nobody outside can name or call it")]
-    fn submit(&self, way: &Way<'_>, waker: &Waker) -> Result<Submitted> {
-        let waits = || blocking::limit(way.requests, self.timeout);
-        let own = way.timeout.or_else(|| {
+    #[expect(private_interfaces, reason = "not nameable or callable outside this crate")]
+    fn submit(&self, plan: &SendPlan<'_>, waker: &Waker) -> Result<Submitted> {
+        let waits = || blocking::limit(plan.requests, self.timeout);
+        let own = plan.timeout.or_else(|| {
             waits().map(|waits| match waits {
-                Waits::For(time) => time,
-                Waits::ForEver => UNLIMITED,
+                BlockLimit::Within(time) => time,
+                BlockLimit::Unlimited => UNLIMITED,
             })
         });
-        self.lane.submit(way.requests, own, waker)
+        self.lane.submit(plan.requests, own, waker)
     }
 
-    #[expect(private_interfaces, reason = "nobody outside can name or call it")]
-    fn watched(&self, _: &Way<'_>) -> Option<&Arc<Watched>> {
-        self.setup.watched.as_ref()
+    #[expect(private_interfaces, reason = "not nameable or callable outside this crate")]
+    fn observed(&self, _: &SendPlan<'_>) -> Option<&Arc<ObservedServer>> {
+        self.setup.observed.as_ref()
     }
 
     fn default_replay(&self) -> Replay {
@@ -95,7 +95,7 @@ impl Target for Session {
         self.timeout
     }
 
-    #[expect(private_interfaces, reason = "nobody outside can name or call it")]
+    #[expect(private_interfaces, reason = "not nameable or callable outside this crate")]
     fn home(&self) -> Home {
         self.setup.home
     }
@@ -173,7 +173,7 @@ impl Client {
         for number in 0..ATTEMPTS {
             if number > 0 {
                 let pause = random.spread((PAUSE_FIRST * (1 << number.min(16))).min(PAUSE_LONGEST));
-                self.run_there(async move {
+                self.run_on_runtime(async move {
                     sleep(pause).await;
                     Ok(())
                 })

@@ -1,6 +1,6 @@
 //! Replies that are too large for memory: read piece by piece as they arrive, over a separate connection.
 
-use crate::client::{Client, Ends};
+use crate::client::{Client, CloseWithClient};
 use crate::command::Command;
 use crate::command::sealed::Target;
 use crate::error::{Error, Kind, Phase, Result};
@@ -38,9 +38,9 @@ pub struct Streamed {
     home: Home,
     /// How long the server may stay silent.
     silence_max: Option<Duration>,
-    cut: watch::Receiver<bool>,
+    closing: watch::Receiver<bool>,
     /// The client holds only a weak reference, so this lives as long as the stream.
-    _ends: Arc<Cut>,
+    _close_signal: Arc<CloseSignal>,
     left: Remaining,
     /// The first reply of a pair whose second has not arrived.
     half: Option<Reply>,
@@ -68,9 +68,9 @@ impl fmt::Debug for Streamed {
 
 /// Lets the client end the stream.
 #[derive(Debug)]
-struct Cut(watch::Sender<bool>);
+struct CloseSignal(watch::Sender<bool>);
 
-impl Ends for Cut {
+impl CloseWithClient for CloseSignal {
     fn end(&self) {
         self.0.send_replace(true);
     }
@@ -122,32 +122,32 @@ impl Client {
     async fn stream_once(&self, request: &Request) -> Result<Option<Streamed>> {
         let (setup, handle) = self.setup(request.routing_key());
         let tuning = setup.tuning;
-        let connection = self.run_there(async move { open(&setup).await }).await?;
-        let mut words = Vec::new();
-        request.encode(&mut words);
-        if words.len() > WINDOW_BYTES_MIN {
+        let connection = self.run_on_runtime(async move { open(&setup).await }).await?;
+        let mut bytes = Vec::new();
+        request.encode(&mut bytes);
+        if bytes.len() > WINDOW_BYTES_MIN {
             connection.writer.limit_unacked(tuning.unacked_limit(true));
         }
-        connection.write_all(&words).await?;
-        let (ends, cut) = watch::channel(false);
-        let ends = Arc::new(Cut(ends));
-        self.attach(&ends)?;
+        connection.write_all(&bytes).await?;
+        let (close_signal, closing) = watch::channel(false);
+        let close_signal = Arc::new(CloseSignal(close_signal));
+        self.attach(&close_signal)?;
         let limits = ReplyLimits::default();
         let mut streamed = Streamed {
             connection,
             handle,
             home: self.home(),
             silence_max: if request.traits().blocks { None } else { self.default_timeout() },
-            cut,
-            _ends: ends,
+            closing,
+            _close_signal: close_signal,
             left: Remaining::Nothing,
             half: None,
             failed: None,
             scanner: FrameScanner::new(limits),
             limits,
         };
-        let is_there = streamed.begin().await?;
-        Ok(is_there.then_some(streamed))
+        let exists = streamed.begin().await?;
+        Ok(exists.then_some(streamed))
     }
 }
 
@@ -241,7 +241,7 @@ impl Streamed {
             return Ok(None);
         }
         let second = self.next_whole().await?;
-        let too_few = || unexpected("a list with an element too few");
+        let too_few = || unexpected("a list with an odd number of elements");
         let (first, second) = self.half.take().zip(second).ok_or_else(too_few)?;
         Ok(Some((first.read()?, second.read()?)))
     }
@@ -330,7 +330,7 @@ impl Streamed {
         };
         let read = tokio::select! {
             biased;
-            _ = self.cut.wait_for(|is_cut| *is_cut) => Err(closed()),
+            _ = self.closing.wait_for(|is_closing| *is_closing) => Err(closed()),
             read = limited => read,
         };
         let lost = |why: &str| Err(Error::lost(phase, why));

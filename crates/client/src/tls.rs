@@ -24,7 +24,7 @@ use std::sync::Arc;
 /// # Ok(())
 /// # }
 /// ```
-#[must_use = "it is for `Builder::tls`"]
+#[must_use = "has no effect unless passed to `Builder::tls`"]
 #[derive(Clone, Default)]
 pub struct Tls {
     authorities: Vec<Pem>,

@@ -144,7 +144,7 @@ fn a_group_begins_at_the_configured_position() {
         let db = Client::connect(&server.address()).await.unwrap();
         for (begin, expected) in [
             (Begin::Oldest, vec![1, 2, 3, 4]),
-            (Begin::Behind(Id { ms: 2, seq: 0 }), vec![3, 4]),
+            (Begin::After(Id { ms: 2, seq: 0 }), vec![3, 4]),
             (Begin::Newest, vec![4]),
         ] {
             db.flushall().await.unwrap();
@@ -153,7 +153,7 @@ fn a_group_begins_at_the_configured_position() {
             let (log, made) = (Log::default(), Arc::new(Notify::new()));
             let (seen, maker) = (log.clone(), Arc::clone(&made));
             let consumer = member(&db, "a").begin(begin).observe(move |event| {
-                if matches!(event, Event::GroupMade) {
+                if matches!(event, Event::GroupCreated) {
                     maker.notify_one();
                 }
             });
@@ -575,7 +575,8 @@ fn deleted_entries_are_confirmed_and_a_deleted_stream_is_begun_again() {
             let (log, made) = (Log::default(), Arc::new(AtomicUsize::new(0)));
             let (seen, count) = (log.clone(), Arc::clone(&made));
             let consumer = member(&db, "a").observe(move |event| {
-                count.fetch_add(usize::from(matches!(event, Event::GroupMade)), Ordering::SeqCst);
+                count
+                    .fetch_add(usize::from(matches!(event, Event::GroupCreated)), Ordering::SeqCst);
             });
             let one = Member::start(consumer, move |m| {
                 seen.note(&m);

@@ -149,9 +149,9 @@ fn each_connection_requests_the_current_login() {
         let wrong = Client::builder(&server.address()).credentials(Login::new("default", "wrong"));
         let error = wrong.connect().await.unwrap_err();
         assert_eq!(error.code(), Some(Code::WrongPass));
-        let nobody = Client::builder(&format!("redis://:secret@{}", server.address()));
-        let nobody = nobody.credentials(Login::nobody()).connect().await.unwrap_err();
-        assert_eq!(nobody.code(), Some(Code::NoAuth));
+        let without_login = Client::builder(&format!("redis://:secret@{}", server.address()));
+        let without_login = without_login.credentials(Login::none()).connect().await.unwrap_err();
+        assert_eq!(without_login.code(), Some(Code::NoAuth));
         assert!(!format!("{db:?} {:?}", Login::password("secret")).contains("secret"));
     });
 }

@@ -154,7 +154,7 @@ fn an_error_names_the_field() {
         let text = error("age", "256").await;
         assert!(text.starts_with("field 'age' of User: expected u8"), "{text}");
         let text = error("level", "middle").await;
-        assert_eq!(text, "field 'level' of User: Level has no variant for this word of 6 bytes");
+        assert_eq!(text, "field 'level' of User: Level has no variant for a string of 6 bytes");
         db.del("user").await.unwrap();
         let text = error("places", "[1").await;
         assert!(text.starts_with("field 'places' of User: the reply is not JSON"), "{text}");
@@ -255,7 +255,7 @@ fn the_number_of_fields_is_sent_where_the_server_needs_it() {
     user.home = Some(Place { city: "x".into(), zip: None });
     assert_eq!(user.count(), 11);
     let command = brisk::commands::hsetex("user", &user);
-    let words: Vec<_> = command.request().words().collect();
+    let words: Vec<_> = command.request().arguments().collect();
     assert_eq!(words[3], b"11");
     assert_eq!(words.len(), 4 + 22);
 }

@@ -474,7 +474,7 @@ fn the_waiting_requests_are_bounded() {
     let server = Launch::subject().start();
     let link = Proxy::to(&server.address());
     run(async {
-        for when_full in [WhenFull::Refuse, WhenFull::Wait] {
+        for when_full in [WhenFull::Fail, WhenFull::Wait] {
             let budget = Budget::bytes(100_000).when_full(when_full);
             let db = Client::builder(&link.address()).lanes(Lanes::Count(1)).budget(budget);
             let db = db.connect().await.unwrap();

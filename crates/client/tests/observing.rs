@@ -191,7 +191,7 @@ fn dropped_timed_out_and_overloaded_calls_are_reported_as_such() {
         assert_eq!(recorder.heard().full, 1);
         let expected = [named("GET", 1, Some("timeout")), named("SET", 1, Some("cancelled"))];
         assert_eq!(recorder.finished(), expected);
-        let refusing = Budget::bytes(100).when_full(WhenFull::Refuse);
+        let refusing = Budget::bytes(100).when_full(WhenFull::Fail);
         link.stall(Direction::ToServer, false);
         let db = builder.budget(refusing).observer(recorder.clone()).connect().await.unwrap();
         link.stall(Direction::ToServer, true);

@@ -23,7 +23,7 @@ fn an_outage_costs_no_more_than_the_budget() {
     runtime.expect("a runtime").block_on(async {
         let db = Client::builder(&link.address())
             .lanes(Lanes::Count(1))
-            .budget(Budget::bytes(BUDGET).when_full(WhenFull::Refuse))
+            .budget(Budget::bytes(BUDGET).when_full(WhenFull::Fail))
             .timeout(Duration::from_millis(200));
         let db = db.connect().await.unwrap();
         link.refuse(true);

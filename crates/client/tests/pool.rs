@@ -1,6 +1,6 @@
 //! A pool of connections, each of which carries one command at a time. C2.
 
-use brisk::{Budget, Client, Command, Error, Kind, Lanes, Phase, ToArg, WhenFull, Words, commands};
+use brisk::{Args, Budget, Client, Command, Error, Kind, Lanes, Phase, ToArg, WhenFull, commands};
 use brisk_testkit::proxy::{Cut, Direction, Proxy};
 use brisk_testkit::random::Random;
 use brisk_testkit::server::{Launch, Server};
@@ -310,7 +310,7 @@ fn a_command_whose_time_is_over_keeps_its_connection_until_its_reply_came() {
 #[test]
 fn the_calls_that_wait_for_a_connection_are_bounded() {
     let server = Launch::subject().start();
-    for when_full in [WhenFull::Refuse, WhenFull::Wait] {
+    for when_full in [WhenFull::Fail, WhenFull::Wait] {
         run(async {
             let db = Client::builder(&server.address())
                 .lanes(Lanes::Pool(1))
@@ -331,7 +331,7 @@ fn the_calls_that_wait_for_a_connection_are_bounded() {
             wait_until("the budget to be spent", || db.pending() == 10);
             let late = db.set("late", "x".repeat(10_000)).timeout(Duration::from_millis(60)).await;
             let expected = match when_full {
-                WhenFull::Refuse => Kind::Overloaded,
+                WhenFull::Fail => Kind::Overloaded,
                 _ => Kind::Timeout(Phase::Queued),
             };
             assert_eq!(late.unwrap_err().kind(), expected);
@@ -339,7 +339,7 @@ fn the_calls_that_wait_for_a_connection_are_bounded() {
             gate.await.unwrap().unwrap();
             let done = join_all(writes).await.into_iter().map(Result::unwrap);
             let written = done.filter(Result::is_ok).count();
-            assert_eq!(written, if when_full == WhenFull::Refuse { 9 } else { 30 });
+            assert_eq!(written, if when_full == WhenFull::Fail { 9 } else { 30 });
         });
     }
 }
@@ -402,8 +402,8 @@ fn no_call_waits_forever_when_the_pool_or_its_runtime_is_gone() {
 fn a_command_that_could_not_be_written_as_a_whole_is_not_sent() {
     struct Broken(Error);
     impl ToArg for Broken {
-        fn write(&self, words: &mut Words<'_>) {
-            words.fail(self.0.clone());
+        fn write(&self, args: &mut Args<'_>) {
+            args.fail(self.0.clone());
         }
     }
     for server in servers() {

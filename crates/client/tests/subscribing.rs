@@ -32,7 +32,7 @@ async fn heard(news: &mut Subscriber) -> String {
     match news.next().await {
         Some(Event::Message(message)) => String::from_utf8_lossy(&message.channel).into_owned(),
         Some(Event::Gap) => "gap".to_owned(),
-        Some(Event::Refused { channel, error }) => {
+        Some(Event::Rejected { channel, error }) => {
             assert_eq!(error.code(), Some(Code::NoPerm));
             format!("refused {}", String::from_utf8_lossy(&channel))
         }

@@ -18,18 +18,18 @@ pub(crate) fn to_hash(input: &DeriveInput) -> Result<TokenStream> {
     )?;
     let (of_impl, of_type, clause) = generics.split_for_impl();
     let writes = written().map(|Field { ident, ty, name, is_json, .. }| {
-        let way = if *is_json { quote!(write_json) } else { quote!(write_field) };
-        quote_spanned!(ty.span()=> ::brisk::derived::#way(words, #name, &self.#ident);)
+        let function = if *is_json { quote!(write_json) } else { quote!(write_field) };
+        quote_spanned!(ty.span()=> ::brisk::derived::#function(args, #name, &self.#ident);)
     });
     let counts = written().map(|Field { ident, ty, is_json, .. }| {
-        let way = if *is_json { quote!(is_json_there) } else { quote!(is_there) };
-        quote_spanned!(ty.span()=> + ::core::primitive::usize::from(::brisk::derived::#way(&self.#ident)))
+        let function = if *is_json { quote!(is_json_present) } else { quote!(is_present) };
+        quote_spanned!(ty.span()=> + ::core::primitive::usize::from(::brisk::derived::#function(&self.#ident)))
     });
     let name = &input.ident;
     Ok(quote! {
         #[automatically_derived]
         impl #of_impl ::brisk::ToArgs for #name #of_type #clause {
-            fn write_all(&self, words: &mut ::brisk::Words<'_>) {
+            fn write_all(&self, args: &mut ::brisk::Args<'_>) {
                 #(#writes)*
             }
 
@@ -65,8 +65,8 @@ pub(crate) fn from_hash(input: &DeriveInput) -> Result<TokenStream> {
     let arms = read().map(|(at, Field { ty, name, is_json, .. })| {
         let slot = format_ident!("slot_{at}");
         let bytes = LitByteStr::new(name.as_bytes(), ty.span());
-        let way = if *is_json { quote!(read_json) } else { quote!(read) };
-        quote_spanned!(ty.span()=> #bytes => #slot = ::core::option::Option::Some(fields.#way(#name)?),)
+        let function = if *is_json { quote!(read_json) } else { quote!(read) };
+        quote_spanned!(ty.span()=> #bytes => #slot = ::core::option::Option::Some(fields.#function(#name)?),)
     });
     let values = fields.iter().enumerate().map(|(at, field)| {
         let Field { ident, ty, name, is_default, is_skipped, is_json } = field;

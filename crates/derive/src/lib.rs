@@ -37,7 +37,7 @@ use syn::DeriveInput;
 /// let tags = vec!["new".to_owned()];
 /// let ana = User { name: "ana", address: None, tags, is_dirty: true };
 /// let command = brisk::commands::hset("user:1", &ana);
-/// let words: Vec<&[u8]> = command.request().words().collect();
+/// let words: Vec<&[u8]> = command.request().arguments().collect();
 /// assert_eq!(words, [&b"HSET"[..], b"user:1", b"name", b"ana", b"tags", b"[\"new\"]"]);
 /// assert!(ana.is_dirty);
 /// ```
@@ -147,7 +147,7 @@ pub fn from_hash(input: TokenStream) -> TokenStream {
 /// struct Id(u64);
 ///
 /// let command = brisk::commands::hset(Id(7), [("state", State::Active), ("before", State::Gone)]);
-/// let words: Vec<&[u8]> = command.request().words().collect();
+/// let words: Vec<&[u8]> = command.request().arguments().collect();
 /// assert_eq!(words, [&b"HSET"[..], b"7", b"state", b"active", b"before", b"Gone"]);
 /// ```
 ///

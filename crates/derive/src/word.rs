@@ -51,12 +51,12 @@ pub(crate) fn to_arg(input: &DeriveInput) -> Result<TokenStream> {
         Shape::Names(names) => {
             let arms = names.iter().map(|(ident, name)| {
                 let bytes = bytes(name, ident);
-                quote!(Self::#ident => words.push(#bytes),)
+                quote!(Self::#ident => args.push(#bytes),)
             });
             (None, quote!(match self { #(#arms)* }))
         }
         Shape::Around(member, ty) => {
-            (Some(*ty), quote!(::brisk::ToArg::write(&self.#member, words)))
+            (Some(*ty), quote!(::brisk::ToArg::write(&self.#member, args)))
         }
     };
     let generics = bound(&input.generics, ty.map(|ty| (ty, quote!(::brisk::ToArg))))?;
@@ -65,15 +65,15 @@ pub(crate) fn to_arg(input: &DeriveInput) -> Result<TokenStream> {
     Ok(quote! {
         #[automatically_derived]
         impl #of_impl ::brisk::ToArg for #name #of_type #clause {
-            fn write(&self, words: &mut ::brisk::Words<'_>) {
+            fn write(&self, args: &mut ::brisk::Args<'_>) {
                 #write
             }
         }
 
         #[automatically_derived]
         impl #of_impl ::brisk::ToArgs for #name #of_type #clause {
-            fn write_all(&self, words: &mut ::brisk::Words<'_>) {
-                ::brisk::ToArg::write(self, words);
+            fn write_all(&self, args: &mut ::brisk::Args<'_>) {
+                ::brisk::ToArg::write(self, args);
             }
 
             fn count(&self) -> ::core::primitive::usize {
@@ -95,7 +95,7 @@ pub(crate) fn from_reply(input: &DeriveInput) -> Result<TokenStream> {
             });
             let methods = quote! {
                 fn from_reply(reader: &mut ::brisk::Reader<'_>) -> ::brisk::Result<Self> {
-                    match ::brisk::derived::word(reader, #shown)? {
+                    match ::brisk::derived::string(reader, #shown)? {
                         #(#arms)*
                         other => ::core::result::Result::Err(::brisk::derived::no_such(#shown, other)),
                     }

@@ -24,14 +24,14 @@ use std::io;
 use std::process::{Command, Stdio};
 
 /// The directory of the files, in the workspace.
-pub const FOLDER: &str = "crates/client/src/commands";
+pub const DIRECTORY: &str = "crates/client/src/commands";
 
 /// A type that has the commands as methods.
 struct Owner {
     /// Its type, and where that is.
     name: &'static str,
     path: &'static str,
-    folder: &'static str,
+    directory: &'static str,
     about: &'static str,
     takes: fn(&Call<'_>) -> bool,
 }
@@ -40,15 +40,15 @@ const OWNERS: &[Owner] = &[
     Owner {
         name: "Client",
         path: "crate::client::Client",
-        folder: "methods",
+        directory: "methods",
         about: "shared connections",
         takes: |call| !call.traits.binds && !call.traits.blocks && is_recommended(call),
     },
     Owner {
         name: "Session",
         path: "crate::session::Session",
-        folder: "own_methods",
-        about: "a connection of one's own",
+        directory: "session_methods",
+        about: "a session",
         takes: |call| is_recommended(call) && !is_answered_otherwise(call),
     },
 ];
@@ -97,7 +97,7 @@ pub fn replies_of_nothing(table: &CommandTable) -> Vec<&'static str> {
     said.into_iter().chain(switches.map(|(name, ..)| *name)).chain(notes).collect()
 }
 
-/// All files: the path in [`FOLDER`], and the text.
+/// All files: the path in [`DIRECTORY`], and the text.
 ///
 /// # Errors
 /// `rustfmt` is not there, or takes something for no Rust.
@@ -114,23 +114,24 @@ pub fn files(table: &CommandTable) -> io::Result<BTreeMap<String, String>> {
         }
         for owner in OWNERS {
             if let Some(methods) = methods_file(owner, &calls, module, group) {
-                files.insert(format!("{}/{module}.rs", owner.folder), methods);
+                files.insert(format!("{}/{module}.rs", owner.directory), methods);
             }
         }
     }
     files.insert("types.rs".to_owned(), types_file());
-    let parts = |folder: &str| -> Vec<String> {
-        let of = |path: &String| path.strip_prefix(folder)?.strip_suffix(".rs").map(str::to_owned);
+    let parts = |directory: &str| -> Vec<String> {
+        let of =
+            |path: &String| path.strip_prefix(directory)?.strip_suffix(".rs").map(str::to_owned);
         let parts = files.keys().filter_map(of);
         parts.filter(|part| !part.contains('/')).collect()
     };
     let (all, options) = (parts(""), parts("options/"));
     let owners: Vec<_> =
-        OWNERS.iter().map(|owner| (owner, parts(&format!("{}/", owner.folder)))).collect();
+        OWNERS.iter().map(|owner| (owner, parts(&format!("{}/", owner.directory)))).collect();
     files.insert("mod.rs".to_owned(), root_file(&all) + &special(&calls));
     files.insert("options/mod.rs".to_owned(), options_root(&options));
     for (owner, parts) in owners {
-        files.insert(format!("{}/mod.rs", owner.folder), methods_root(owner, &parts));
+        files.insert(format!("{}/mod.rs", owner.directory), methods_root(owner, &parts));
     }
     for text in files.values_mut() {
         *text = formatted(text)?;
@@ -209,7 +210,7 @@ fn methods_file(owner: &Owner, calls: &Calls<'_>, of: &str, group: &str) -> Opti
 }
 
 fn types_file() -> String {
-    let mut text = "use crate::arg::{ToArg, Words};\n\n".to_owned();
+    let mut text = "use crate::arg::{Args, ToArg};\n\n".to_owned();
     write::write_types(&mut text);
     head(&["Arguments with a fixed set of values."]) + &text
 }
@@ -226,7 +227,7 @@ fn root_file(parts: &[String]) -> String {
         text += &format!("mod {part};\n");
     }
     for owner in OWNERS {
-        text += &format!("mod {};\n", owner.folder);
+        text += &format!("mod {};\n", owner.directory);
     }
     text += "pub mod options;\npub mod types;\n\nuse crate::request::Traits;\n\n";
     for part in groups {

@@ -127,9 +127,12 @@ impl Call<'_> {
                 "Errors: those of the server; `UnexpectedReply` if `K` or `T` does not fit the reply."
             }
         };
-        let complexity = sentence(self.spec.complexity);
+        let complexity = match self.spec.complexity {
+            "" | "N/A" => String::new(),
+            complexity => sentence(complexity) + " ",
+        };
         let (origin, since) = (self.spec.origin.name(), self.spec.since);
-        about.push(format!("{complexity} Since {origin} {since}. {errors}"));
+        about.push(format!("{complexity}Since {origin} {since}. {errors}"));
         if self.traits.binds {
             about.push(
                 "It changes or reports the state of the connection, so it is not a method of \
@@ -265,11 +268,11 @@ pub(super) fn write_types(out: &mut String) {
             let _ = writeln!(out, "/// `{word}`.\n{variant},");
         }
         let _ = writeln!(out, "}}\n\nimpl ToArg for {name} {{");
-        out.push_str("fn write(&self, words: &mut Words<'_>) {\nlet word = match self {\n");
+        out.push_str("fn write(&self, args: &mut Args<'_>) {\nlet arg = match self {\n");
         for word in *words {
             let variant = names::type_name(&names::token(word));
             let _ = writeln!(out, "{name}::{variant} => {word:?},");
         }
-        out.push_str("};\nwords.push(word.as_bytes());\n}\n}\n\n");
+        out.push_str("};\nargs.push(arg.as_bytes());\n}\n}\n\n");
     }
 }

@@ -32,7 +32,7 @@ pub(super) struct Flight {
     /// How long the request waits for room in the lane.
     patience: Option<Duration>,
     /// The number of PTTL replies before its own reply.
-    deadlines: usize,
+    ttl_replies: usize,
     state: Mutex<State>,
 }
 
@@ -49,10 +49,10 @@ enum Stage {
 }
 
 /// The requests to send, and how.
-pub(super) struct Plan {
+pub(super) struct FetchPlan {
     pub(super) requests: Vec<Request>,
     pub(super) command: Arc<[u8]>,
-    pub(super) deadlines: usize,
+    pub(super) ttl_replies: usize,
     pub(super) timeout: Option<Duration>,
     pub(super) patience: Option<Duration>,
 }
@@ -61,7 +61,7 @@ impl Flight {
     pub(super) fn new(
         store: &Arc<Store>,
         lane: &Lane,
-        plan: Plan,
+        plan: FetchPlan,
         first: Option<Waiting>,
     ) -> Arc<Flight> {
         let state = State {
@@ -76,7 +76,7 @@ impl Flight {
             since: Instant::now(),
             timeout: plan.timeout,
             patience: plan.patience,
-            deadlines: plan.deadlines,
+            ttl_replies: plan.ttl_replies,
             state: Mutex::new(state),
         })
     }
@@ -100,7 +100,7 @@ impl Flight {
         let waker = Waker::from(Arc::clone(self));
         let mut state = lock(&self.state);
         let answer = match std::mem::replace(&mut state.stage, Stage::Done) {
-            Stage::Unsent(_) if self.is_over() => Err(timeout(Phase::Queued, None)),
+            Stage::Unsent(_) if self.has_timed_out() => Err(timeout(Phase::Queued, None)),
             Stage::Unsent(requests) => match self.lane.submit(&requests, self.timeout, &waker) {
                 Ok(Submitted::Waits(slot)) => {
                     state.stage = Stage::Sent(slot);
@@ -125,27 +125,27 @@ impl Flight {
             Stage::Done => return,
         };
         drop(state);
-        self.land(answer);
+        self.complete(answer);
     }
 
-    fn is_over(&self) -> bool {
+    fn has_timed_out(&self) -> bool {
         self.patience.is_some_and(|patience| self.since.elapsed() >= patience)
     }
 
     /// Stores the reply, if permitted, and passes it to all waiting callers.
-    fn land(self: &Arc<Flight>, answer: Answer) {
-        let answer = answer.and_then(|replies| self.take_apart(&replies));
+    fn complete(self: &Arc<Flight>, answer: Answer) {
+        let answer = answer.and_then(|replies| self.split_replies(&replies));
         let (answer, value) = match answer {
             Ok((reply, until)) => {
-                let is_over = until.is_some_and(|until| until <= Instant::now());
+                let has_timed_out = until.is_some_and(|until| until <= Instant::now());
                 let (reply, since) = (own(&reply), self.since);
                 let value = Value { reply: reply.clone(), since, until, was_used: false };
-                (Ok(reply), (!is_over).then_some(value))
+                (Ok(reply), (!has_timed_out).then_some(value))
             }
             Err(error) => (Err(error), None),
         };
         if self.command.is_empty() {
-            self.store.is_asked(answer.is_ok());
+            self.store.ping_ended(answer.is_ok());
         } else {
             self.store.settle(self, value);
         }
@@ -159,12 +159,12 @@ impl Flight {
     }
 
     /// Returns the reply, and the earliest expiry time of its keys.
-    fn take_apart(&self, replies: &Reply) -> Result<(Reply, Option<Instant>)> {
+    fn split_replies(&self, replies: &Reply) -> Result<(Reply, Option<Instant>)> {
         let mut reader = replies.reader();
         let mut least = None;
-        for _ in 0..self.deadlines {
+        for _ in 0..self.ttl_replies {
             let left = i64::from_reply(&mut reader).map_err(|error| {
-                error.with_note("asked how long a key lives, see CacheOptions::ignore_expiry")
+                error.with_note("while querying the TTL of a key; see CacheOptions::ignore_expiry")
             })?;
             // A negative value means that the key does not exist or has no TTL. If that changes, the server sends an
             // invalidation.

@@ -27,24 +27,24 @@ mod store;
 pub use store::CacheStats;
 
 use crate::arg::ToArg;
-use crate::client::{Client, Ends};
+use crate::client::{Client, CloseWithClient};
 use crate::command::sealed::Target;
-use crate::command::{Replay, Way};
+use crate::command::{Replay, SendPlan};
 use crate::error::{Error, Kind, Result};
 use crate::lane::Lane;
 use crate::lane::Waiting;
 use crate::lane::cell::{Shared, Submitted};
 use crate::lane::connect::{Connection, open};
-use crate::lane::driver::{Pushed, Task};
+use crate::lane::driver::{PushHandler, Task};
 use crate::lane::slot::Slot;
-use crate::observe::Watched;
+use crate::observe::ObservedServer;
 use crate::request::{Request, Traits};
 use crate::wait::{Home, block_on};
-use flight::{Flight, Plan};
+use flight::{FetchPlan, Flight};
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
-use store::{Found, Store};
+use store::{Lookup, Store};
 
 /// The default size limit of a cache.
 const BYTES_MAX: usize = 64 << 20;
@@ -178,9 +178,9 @@ impl Client {
         setup.tracking = Some(tracking(&options));
         let setup = Arc::new(setup);
         let theirs = Arc::clone(&setup);
-        let connection = self.run_there(async move { open(&theirs).await }).await?;
+        let connection = self.run_on_runtime(async move { open(&theirs).await }).await?;
         let store = Arc::new(Store::new(options.bytes_max));
-        let pushed: Arc<dyn Pushed> = Arc::<Store>::clone(&store);
+        let push_handler: Arc<dyn PushHandler> = Arc::<Store>::clone(&store);
         let shared = Arc::new(Shared::new(self.bounds()));
         let silence_max = setup.silence_max;
         let task = Task {
@@ -188,7 +188,7 @@ impl Client {
             setup,
             silence_max,
             reconnects: true,
-            pushed: Some(pushed),
+            push_handler: Some(push_handler),
             watch: None,
         };
         handle.spawn(task.run(Some(connection)));
@@ -248,8 +248,8 @@ impl Cache {
     pub fn forget(&self, key: impl ToArg) {
         let mut request = Request::new("", READS);
         request.arg(key);
-        for word in request.words().skip(1) {
-            self.inner.store.forget(word);
+        for arg in request.arguments().skip(1) {
+            self.inner.store.forget(arg);
         }
     }
 
@@ -267,7 +267,7 @@ impl Cache {
     /// The commands that are cached; for tests.
     #[doc(hidden)]
     pub fn kept() -> impl Iterator<Item = (&'static str, &'static str)> {
-        reads::kept()
+        reads::cached()
     }
 
     /// Returns the approximate number of commands without a reply.
@@ -281,7 +281,7 @@ impl Inner {
     fn find(
         &self,
         request: &Request,
-        way: &Way<'_>,
+        plan: &SendPlan<'_>,
         age_max: Duration,
         waker: &Waker,
     ) -> Result<Submitted> {
@@ -291,18 +291,18 @@ impl Inner {
             let slot = Slot::take(waker);
             first = Some(Waiting::clone(&slot));
             let hashes = keys.iter().map(|key| self.store.hash(key)).collect();
-            let plan = self.plan(request, &keys, way.timeout);
-            Ok((Flight::new(&self.store, &self.lane, plan, Some(slot)), hashes))
+            let fetch = self.fetch_plan(request, &keys, plan.timeout);
+            Ok((Flight::new(&self.store, &self.lane, fetch, Some(slot)), hashes))
         };
-        match self.store.find(request.body(), age_max, way.timeout, waker, begin)? {
-            Found::Value { reply, asks } => {
-                if asks {
-                    self.ask();
+        match self.store.find(request.body(), age_max, plan.timeout, waker, begin)? {
+            Lookup::Value { reply, needs_ping } => {
+                if needs_ping {
+                    self.ping();
                 }
                 Ok(Submitted::Ready(reply))
             }
-            Found::Shared(submitted) => Ok(submitted),
-            Found::Begun(flight) => {
+            Lookup::Shared(submitted) => Ok(submitted),
+            Lookup::Started(flight) => {
                 flight.advance();
                 first.map(Submitted::Waits).ok_or_else(crate::lane::cell::closed)
             }
@@ -312,16 +312,16 @@ impl Inner {
     /// The keys of a command that can be cached.
     fn keys<'a>(&self, request: &'a Request) -> Result<Vec<&'a [u8]>> {
         let invalid = |why: &str| {
-            let name = request.words().next().unwrap_or_default().escape_ascii().to_string();
+            let name = request.arguments().next().unwrap_or_default().escape_ascii().to_string();
             Error::new(Kind::Invalid, format!("{name} {why}: send it on the client"))
         };
         let keys = reads::keys(request)
             .ok_or_else(|| invalid("is not a read that depends only on its keys"))?;
         let prefixes = &self.options.prefixes;
-        let is_told = |key: &&[u8]| {
+        let is_tracked = |key: &&[u8]| {
             prefixes.is_empty() || prefixes.iter().any(|start| key.starts_with(start))
         };
-        match keys.iter().all(is_told) {
+        match keys.iter().all(is_tracked) {
             true => Ok(keys),
             false => Err(invalid("has a key without a prefix of the cache")),
         }
@@ -330,49 +330,54 @@ impl Inner {
     /// Plans a PTTL for each key, followed by the read. All of them are sent together. The order matters: the server
     /// starts to track a key when it executes the PTTL. A change between the PTTL and the read therefore invalidates
     /// the key, and the reply is not cached.
-    fn plan(&self, request: &Request, keys: &[&[u8]], timeout: Option<Duration>) -> Plan {
-        let asked = if self.options.ignores_expiry { &[] } else { keys };
-        let mut requests = Vec::with_capacity(asked.len() + 1);
-        for key in asked {
+    fn fetch_plan(
+        &self,
+        request: &Request,
+        keys: &[&[u8]],
+        timeout: Option<Duration>,
+    ) -> FetchPlan {
+        let ttl_keys = if self.options.ignores_expiry { &[] } else { keys };
+        let mut requests = Vec::with_capacity(ttl_keys.len() + 1);
+        for key in ttl_keys {
             let mut left = Request::new("PTTL", READS);
             left.key(*key);
             requests.push(left);
         }
         requests.push(request.clone());
-        Plan {
+        FetchPlan {
             requests,
             command: request.body().into(),
-            deadlines: asked.len(),
+            ttl_replies: ttl_keys.len(),
             timeout,
             patience: timeout.or(self.client.default_timeout()),
         }
     }
 
     /// Sends PING to the server. If no reply arrives, the driver closes the connection.
-    fn ask(&self) {
-        let plan = Plan {
+    fn ping(&self) {
+        let fetch = FetchPlan {
             requests: vec![Request::new("PING", READS)],
             command: Arc::new([]),
-            deadlines: 0,
+            ttl_replies: 0,
             timeout: Some(self.silence_max),
             patience: Some(self.silence_max),
         };
-        Flight::new(&self.store, &self.lane, plan, None).advance();
+        Flight::new(&self.store, &self.lane, fetch, None).advance();
     }
 }
 
 impl Target for Cache {
-    #[expect(private_interfaces, reason = "nobody outside can name or call it")]
-    fn submit(&self, way: &Way<'_>, waker: &Waker) -> Result<Submitted> {
-        let [request] = way.requests else {
+    #[expect(private_interfaces, reason = "not nameable or callable outside this crate")]
+    fn submit(&self, plan: &SendPlan<'_>, waker: &Waker) -> Result<Submitted> {
+        let [request] = plan.requests else {
             return Err(Error::new(Kind::Invalid, "a cache accepts one command at a time"));
         };
-        self.inner.find(request, way, self.age_max, waker)
+        self.inner.find(request, plan, self.age_max, waker)
     }
 
-    #[expect(private_interfaces, reason = "nobody outside can name or call it")]
-    fn watched(&self, way: &Way<'_>) -> Option<&Arc<Watched>> {
-        self.inner.client.watched(way)
+    #[expect(private_interfaces, reason = "not nameable or callable outside this crate")]
+    fn observed(&self, plan: &SendPlan<'_>) -> Option<&Arc<ObservedServer>> {
+        self.inner.client.observed(plan)
     }
 
     fn default_replay(&self) -> Replay {
@@ -383,13 +388,13 @@ impl Target for Cache {
         self.inner.client.default_timeout()
     }
 
-    #[expect(private_interfaces, reason = "nobody outside can name or call it")]
+    #[expect(private_interfaces, reason = "not nameable or callable outside this crate")]
     fn home(&self) -> Home {
         self.inner.client.home()
     }
 }
 
-impl Ends for Inner {
+impl CloseWithClient for Inner {
     fn end(&self) {
         self.lane.close();
         self.store.forget_all();

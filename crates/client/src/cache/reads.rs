@@ -85,7 +85,7 @@ const CACHED: &[(&str, KeyPositions)] = &[
     ("ZUNION", KeyPositions::Counted),
 ];
 
-fn place(name: &[u8]) -> Option<KeyPositions> {
+fn key_positions(name: &[u8]) -> Option<KeyPositions> {
     let upper = || name.iter().map(u8::to_ascii_uppercase);
     let found = CACHED.binary_search_by(|(known, _)| known.bytes().cmp(upper()));
     found.ok().and_then(|at| CACHED.get(at)).map(|(_, keys)| *keys)
@@ -93,21 +93,21 @@ fn place(name: &[u8]) -> Option<KeyPositions> {
 
 /// The keys of a command that is cached; `None` if it is not cached or has no keys. O(arguments).
 pub(super) fn keys(request: &Request) -> Option<Vec<&[u8]>> {
-    let mut words = request.words();
-    let keys: Vec<_> = match place(words.next()?)? {
-        KeyPositions::One => words.take(1).collect(),
-        KeyPositions::Two => words.take(2).collect(),
-        KeyPositions::All => words.collect(),
+    let mut args = request.arguments();
+    let keys: Vec<_> = match key_positions(args.next()?)? {
+        KeyPositions::One => args.take(1).collect(),
+        KeyPositions::Two => args.take(2).collect(),
+        KeyPositions::All => args.collect(),
         KeyPositions::Counted => {
-            let count = std::str::from_utf8(words.next()?).ok()?.parse().ok()?;
-            words.take(count).collect()
+            let count = std::str::from_utf8(args.next()?).ok()?.parse().ok()?;
+            args.take(count).collect()
         }
     };
     (!keys.is_empty()).then_some(keys)
 }
 
 /// The commands that are cached, each with a name for the positions of its keys.
-pub(super) fn kept() -> impl Iterator<Item = (&'static str, &'static str)> {
+pub(super) fn cached() -> impl Iterator<Item = (&'static str, &'static str)> {
     CACHED.iter().map(|(name, keys)| {
         let shape = match keys {
             KeyPositions::One => "one",
@@ -124,34 +124,36 @@ mod tests {
     use super::*;
     use crate::commands;
 
-    fn words<'a>(keys: &'a [&'a str]) -> Option<Vec<&'a [u8]>> {
+    fn args<'a>(keys: &'a [&'a str]) -> Option<Vec<&'a [u8]>> {
         Some(keys.iter().map(|key| key.as_bytes()).collect())
     }
 
     #[test]
     fn names_are_sorted_and_found_in_any_case() {
         assert!(CACHED.is_sorted_by_key(|(name, _)| *name));
-        assert!(CACHED.iter().all(|(name, _)| place(name.to_lowercase().as_bytes()).is_some()));
+        assert!(
+            CACHED.iter().all(|(name, _)| key_positions(name.to_lowercase().as_bytes()).is_some())
+        );
         for other in ["TTL", "SET", "SRANDMEMBER", "SORT_RO", "EVAL_RO", "OBJECT", ""] {
-            assert_eq!(place(other.as_bytes()), None, "{other}");
+            assert_eq!(key_positions(other.as_bytes()), None, "{other}");
         }
     }
 
     #[test]
     fn keys_are_found_wherever_they_stand() {
         let get = commands::get::<String>("a");
-        assert_eq!(keys(get.request()), words(&["a"]));
+        assert_eq!(keys(get.request()), args(&["a"]));
         let mget = commands::mget::<Vec<String>>(["a", "b", "a"]);
-        assert_eq!(keys(mget.request()), words(&["a", "b", "a"]));
+        assert_eq!(keys(mget.request()), args(&["a", "b", "a"]));
         let union = commands::zunion::<Vec<String>>(["a", "b"]);
-        assert_eq!(keys(union.request()), words(&["a", "b"]));
+        assert_eq!(keys(union.request()), args(&["a", "b"]));
         let range = commands::zrange::<Vec<String>>("a", 0, 9);
-        assert_eq!(keys(range.request()), words(&["a"]));
+        assert_eq!(keys(range.request()), args(&["a"]));
         let common = commands::lcs::<String>("a", "b");
-        assert_eq!(keys(common.request()), words(&["a", "b"]));
+        assert_eq!(keys(common.request()), args(&["a", "b"]));
         assert_eq!(keys(commands::ttl("a").request()), None);
         assert_eq!(keys(commands::mget::<Vec<String>>([""; 0]).request()), None);
         let huge = crate::Command::<(), ()>::new(Request::named("ZDIFF")).args(["9999999", "a"]);
-        assert_eq!(keys(huge.request()), words(&["a"]));
+        assert_eq!(keys(huge.request()), args(&["a"]));
     }
 }

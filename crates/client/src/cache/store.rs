@@ -8,7 +8,7 @@ use super::flight::Flight;
 use crate::error::{Error, Kind};
 use crate::lane::Waiting;
 use crate::lane::cell::Submitted;
-use crate::lane::driver::Pushed;
+use crate::lane::driver::PushHandler;
 use crate::lane::slot::Slot;
 use crate::poison::lock;
 use crate::reply::Reply;
@@ -70,7 +70,7 @@ struct State {
     hand: usize,
     stats: CacheStats,
     heard: Instant,
-    asks: bool,
+    needs_ping: bool,
 }
 
 #[derive(Debug)]
@@ -100,13 +100,13 @@ pub(super) struct Value {
 }
 
 /// The result of looking up a command.
-pub(super) enum Found {
+pub(super) enum Lookup {
     /// The cached reply. If `asks` is true, nothing has arrived for a while, and the caller sends a PING.
-    Value { reply: Reply, asks: bool },
+    Value { reply: Reply, needs_ping: bool },
     /// The request of another caller is in progress.
     Shared(Submitted),
     /// A new request, which this caller sends.
-    Begun(Arc<Flight>),
+    Started(Arc<Flight>),
 }
 
 impl Store {
@@ -119,7 +119,7 @@ impl Store {
             hand: 0,
             stats: CacheStats::default(),
             heard: Instant::now(),
-            asks: false,
+            needs_ping: false,
         };
         Store { state: Mutex::new(state), bytes_max, hasher: RandomState::new() }
     }
@@ -143,7 +143,7 @@ impl Store {
         timeout: Option<Duration>,
         waker: &Waker,
         begin: impl FnOnce() -> Result<(Arc<Flight>, Box<[u64]>), Error>,
-    ) -> Result<Found, Error> {
+    ) -> Result<Lookup, Error> {
         let now = Instant::now();
         let mut guard = self.lock();
         let state = &mut *guard;
@@ -157,8 +157,9 @@ impl Store {
                     let reply = value.reply.clone();
                     state.stats.hits += 1;
                     let is_silent = now.saturating_duration_since(state.heard) >= HEARTBEAT;
-                    let asks = is_silent && !std::mem::replace(&mut state.asks, is_silent);
-                    return Ok(Found::Value { reply, asks });
+                    let needs_ping =
+                        is_silent && !std::mem::replace(&mut state.needs_ping, is_silent);
+                    return Ok(Lookup::Value { reply, needs_ping });
                 }
                 Some(Content::InFlight(flight))
                     if is_young(flight.since) && flight.timeout == timeout =>
@@ -166,7 +167,7 @@ impl Store {
                     let slot = Slot::take(waker);
                     flight.join(Waiting::clone(&slot));
                     state.stats.shared += 1;
-                    return Ok(Found::Shared(Submitted::Waits(slot)));
+                    return Ok(Lookup::Shared(Submitted::Waits(slot)));
                 }
                 _ => {}
             }
@@ -177,7 +178,7 @@ impl Store {
         }
         state.stats.misses += 1;
         state.insert(keys, Arc::clone(&flight));
-        Ok(Found::Begun(flight))
+        Ok(Lookup::Started(flight))
     }
 
     /// Completes a request. Its reply is stored if the placeholder still exists. From now on, no caller joins the
@@ -206,10 +207,10 @@ impl Store {
     }
 
     /// Records that a PING has ended, with or without a reply.
-    pub(super) fn is_asked(&self, was_answered: bool) {
+    pub(super) fn ping_ended(&self, has_reply: bool) {
         let mut state = self.lock();
-        state.asks = false;
-        if was_answered {
+        state.needs_ping = false;
+        if has_reply {
             state.heard = Instant::now();
         }
     }
@@ -260,7 +261,7 @@ impl Store {
 }
 
 /// The driver calls this after it has delivered the replies that precede the message, and before those that follow it.
-impl Pushed for Store {
+impl PushHandler for Store {
     fn push(&self, message: Reply) {
         if self.invalidate(&message).is_err() {
             // The message is malformed, so any key may have changed.

@@ -7,13 +7,13 @@ use std::fmt;
 use std::sync::{Arc, Mutex, Weak};
 
 /// An object that the client can close.
-pub(crate) trait Ends: Send + Sync + fmt::Debug {
+pub(crate) trait CloseWithClient: Send + Sync + fmt::Debug {
     /// Closes the object. Pending calls fail, and later calls fail immediately.
     fn end(&self);
 }
 
 /// A session's lane.
-impl Ends for Shared {
+impl CloseWithClient for Shared {
     fn end(&self) {
         self.close();
     }
@@ -24,14 +24,14 @@ pub(super) struct Attached(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    all: Vec<Weak<dyn Ends>>,
+    all: Vec<Weak<dyn CloseWithClient>>,
     is_closed: bool,
 }
 
 impl Attached {
     /// # Errors
     /// The client is closed.
-    pub(super) fn add(&self, one: &Arc<impl Ends + 'static>) -> Result<()> {
+    pub(super) fn add(&self, one: &Arc<impl CloseWithClient + 'static>) -> Result<()> {
         let mut state = lock(&self.0);
         if state.is_closed {
             return Err(closed());
@@ -45,7 +45,7 @@ impl Attached {
         Ok(())
     }
 
-    pub(super) fn end_all(&self) {
+    pub(super) fn close_all(&self) {
         let all = {
             let mut state = lock(&self.0);
             state.is_closed = true;

@@ -1,12 +1,12 @@
 //! The options of a client, and how it connects.
 
 use super::cluster::read_from::ReadFrom;
-use super::cluster::refresh::Found;
+use super::cluster::refresh::Discovered;
 use super::cluster::source::Source;
 use super::cluster::topology::AddressMap;
-use super::cluster::{self, Cluster, Wanted};
+use super::cluster::{self, Cluster, ClusterOptions};
 use super::node::Node;
-use super::sentinel::{Place, Sentinels, Watcher};
+use super::sentinel::{Destination, Sentinels, Watcher};
 use super::{Client, Inner, Route};
 use crate::address::{self, Address, Service, Url};
 use crate::command::Replay;
@@ -18,7 +18,7 @@ use crate::lane::cell::{Bounds, Shared, WhenFull};
 use crate::lane::connect::without_tls;
 use crate::lane::connect::{Connection, Setup, Tuning, open};
 use crate::lane::driver::{Task, Watch};
-use crate::lane::pool::{Pool, Seat};
+use crate::lane::pool::{Pool, PoolSlot};
 use crate::observe::{Observer, Observers};
 use crate::session::Session;
 #[cfg(feature = "tls")]
@@ -460,9 +460,9 @@ impl Builder {
         let handle = Handle::try_current().map_err(|_| {
             Error::new(Kind::Invalid, "no tokio runtime on this thread: use connect_blocking")
         })?;
-        let plan = self.plan(Home::of(&handle).await?)?;
-        let first = plan.first().await?;
-        Ok(plan.start(&handle, first, None))
+        let options = self.options(Home::of(&handle).await?)?;
+        let first = options.first().await?;
+        Ok(options.start(&handle, first, None))
     }
 
     /// Connects, and runs the connections on the client's own thread. Use it in programs without a runtime, together
@@ -471,21 +471,21 @@ impl Builder {
     /// # Errors
     /// The errors of [`Builder::connect`], and [`Kind::Invalid`] if the thread cannot be started.
     pub fn connect_blocking(self) -> Result<Client> {
-        let plan = self.plan(Home::default())?;
+        let options = self.options(Home::default())?;
         let runtime = OwnRuntime::start()?;
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);
         let handle = runtime.handle.clone();
-        let opening = plan.clone();
+        let opening = options.clone();
         handle.spawn(async move {
             // The caller may be gone.
             let _ = sender.send(opening.first().await);
         });
         let gone = |_| Error::new(Kind::Closed, "the thread of the client has ended");
         let first = receiver.recv().map_err(gone)??;
-        Ok(plan.start(&handle, first, Some(runtime)))
+        Ok(options.start(&handle, first, Some(runtime)))
     }
 
-    fn plan(self, home: Home) -> Result<Plan> {
+    fn options(self, home: Home) -> Result<ClientOptions> {
         #[cfg_attr(not(feature = "tls"), expect(unused_mut, reason = "TLS changes it"))]
         let mut url = self.url?;
         #[cfg(feature = "tls")]
@@ -518,11 +518,11 @@ impl Builder {
         seeds.insert(0, url.address.clone());
         let ours = Login { user: url.user, password: url.password };
         let mut setup = Setup {
-            watched: self.observers.watch(&url.address, db),
+            observed: self.observers.watch(&url.address, db),
             address: url.address,
             #[cfg(feature = "tls")]
             tls,
-            place: Place::Fixed,
+            destination: Destination::Fixed,
             credentials: self.credentials.unwrap_or_else(|| credentials::Source::fixed(ours)),
             db,
             name: self.name.or(url.name),
@@ -538,22 +538,23 @@ impl Builder {
             let login = self.sentinel_login.unwrap_or(url.sentinel_login);
             let credentials = credentials::Source::fixed(login);
             let theirs = Setup { db: 0, credentials, ..setup.clone() };
-            setup.place = Place::Primary(Arc::new(Sentinels::new(name, sentinels, theirs)));
+            setup.destination =
+                Destination::Primary(Arc::new(Sentinels::new(name, sentinels, theirs)));
         }
         let timeout = self.timeout.unwrap_or(Some(url.timeout.unwrap_or(TIMEOUT)));
         setup.tuning.limit_unacked(self.silence_max, timeout);
         let Budget { bytes: bytes_max, when_full } = self.budget;
         let bounds = Bounds { bytes_max, when_full, timeout, replay: self.replay };
-        let source = source(&setup.place, is_several, is_cluster);
+        let source = source(&setup.destination, is_several, is_cluster);
         let (read_from, zone, addresses) = (self.read_from, self.zone, self.addresses);
-        let cluster =
-            source.map(|source| Arc::new(Wanted { source, seeds, read_from, zone, addresses }));
+        let cluster = source
+            .map(|source| Arc::new(ClusterOptions { source, seeds, read_from, zone, addresses }));
         if self.is_lazy && cluster.is_some() {
             return Err(invalid(
                 "a client for several nodes cannot be lazy: it must discover them first",
             ));
         }
-        Ok(Plan {
+        Ok(ClientOptions {
             setup: Arc::new(setup),
             bounds,
             lanes,
@@ -578,12 +579,14 @@ fn all_seeds(url: &Url, more: Vec<Result<Url>>) -> Result<Vec<Address>> {
 }
 
 /// The source of information about other nodes, if there are several.
-fn source(place: &Place, is_several: bool, is_cluster: bool) -> Option<Source> {
-    match place {
-        Place::Primary(sentinels) if is_several => Some(Source::Sentinels(Arc::clone(sentinels))),
+fn source(destination: &Destination, is_several: bool, is_cluster: bool) -> Option<Source> {
+    match destination {
+        Destination::Primary(sentinels) if is_several => {
+            Some(Source::Sentinels(Arc::clone(sentinels)))
+        }
         _ if is_cluster => Some(Source::Slots),
-        Place::Primary(_) | Place::Sentinel(_) => None,
-        Place::Fixed => is_several.then_some(Source::Roles),
+        Destination::Primary(_) | Destination::Sentinel(_) => None,
+        Destination::Fixed => is_several.then_some(Source::Roles),
     }
 }
 
@@ -603,11 +606,11 @@ fn tls_client(url: &mut Url, wanted: Option<crate::tls::Tls>) -> Result<Option<T
 
 impl Client {
     /// Runs a future on the runtime of the connections, because the caller may have no runtime.
-    pub(crate) async fn run_there<T: Send + 'static>(
+    pub(crate) async fn run_on_runtime<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T>> + Send + 'static,
     ) -> Result<T> {
-        self.inner.plan.home().check()?;
+        self.inner.options.home().check()?;
         let done = self.inner.handle.spawn(work).await;
         done.unwrap_or_else(|_| Err(Error::new(Kind::Closed, "the runtime has ended")))
     }
@@ -616,13 +619,13 @@ impl Client {
     pub(crate) async fn open_session(&self, key: Option<&[u8]>) -> Result<Session> {
         let (setup, handle) = self.setup(key);
         let opening = Arc::clone(&setup);
-        let connection = self.run_there(async move { open(&opening).await }).await?;
-        let lane = self.inner.plan.start_lane(
+        let connection = self.run_on_runtime(async move { open(&opening).await }).await?;
+        let lane = self.inner.options.start_lane(
             &handle,
             &setup,
             Some(connection),
             None,
-            Shared::new(self.inner.plan.bounds),
+            Shared::new(self.inner.options.bounds),
         );
         // If the client has been closed by now, `attach` fails, and dropping the session closes the connection.
         let session = Session::new(lane.clone(), self.inner.timeout, setup);
@@ -632,7 +635,7 @@ impl Client {
 
     /// The limits of a lane of this client.
     pub(crate) fn bounds(&self) -> Bounds {
-        self.inner.plan.bounds
+        self.inner.options.bounds
     }
 
     /// The cluster, as a weak reference.
@@ -646,7 +649,7 @@ impl Client {
     /// The setup of a connection of this client (in a cluster, to the node of a key), and the runtime of its tasks.
     pub(crate) fn setup(&self, key: Option<&[u8]>) -> (Arc<Setup>, Handle) {
         let setup = match &self.inner.route {
-            Route::Server(_) => Arc::clone(&self.inner.plan.setup),
+            Route::Server(_) => Arc::clone(&self.inner.options.setup),
             Route::Cluster(cluster) => cluster.setup_for(key),
             Route::Member(cluster, member) => cluster.setup_at(member),
         };
@@ -656,7 +659,7 @@ impl Client {
 
 /// The options of a client, validated.
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
+pub(super) struct ClientOptions {
     setup: Arc<Setup>,
     bounds: Bounds,
     lanes: usize,
@@ -664,7 +667,7 @@ pub(super) struct Plan {
     is_pool: bool,
     replay: Replay,
     /// The options of the cluster, if the client connects to a cluster or to several nodes.
-    cluster: Option<Arc<Wanted>>,
+    cluster: Option<Arc<ClusterOptions>>,
     /// True if connecting does not wait for a server.
     is_lazy: bool,
 }
@@ -673,10 +676,10 @@ pub(super) struct Plan {
 enum First {
     Nothing,
     Connection(Box<Connection>),
-    Cluster(Box<Found>, Arc<Wanted>),
+    Cluster(Box<Discovered>, Arc<ClusterOptions>),
 }
 
-impl Plan {
+impl ClientOptions {
     async fn first(&self) -> Result<First> {
         match &self.cluster {
             None if self.is_lazy => Ok(First::Nothing),
@@ -691,7 +694,7 @@ impl Plan {
     fn start(self, handle: &Handle, first: First, runtime: Option<OwnRuntime>) -> Client {
         let route = match first {
             First::Cluster(found, wanted) => {
-                let wanted = Wanted::clone(&wanted);
+                let wanted = ClusterOptions::clone(&wanted);
                 Route::Cluster(Cluster::start(self.clone(), &self.setup, wanted, handle, *found))
             }
             First::Connection(first) => {
@@ -701,10 +704,10 @@ impl Plan {
         };
         let inner = Inner {
             route,
-            watched: self.setup.watched.clone(),
+            observed: self.setup.observed.clone(),
             replay: self.replay,
             timeout: self.bounds.timeout,
-            plan: self.clone(),
+            options: self.clone(),
             handle: handle.clone(),
             watcher: Watcher::start(&self.setup, handle),
             runtime: runtime.map(Arc::new),
@@ -737,12 +740,12 @@ impl Plan {
     ) -> Node {
         let pool = self.is_pool.then(|| Arc::new(Pool::new(self.bounds, self.lanes)));
         let lane = |at| {
-            let keeps = Keeps { watch: watch.cloned() };
+            let reconnect = ReconnectSettings { watch: watch.cloned() };
             let shared = match &pool {
-                Some(pool) => Shared::seated(self.bounds, Seat::new(pool, at)),
+                Some(pool) => Shared::in_pool(self.bounds, PoolSlot::new(pool, at)),
                 None => Shared::new(self.bounds),
             };
-            self.start_lane(handle, setup, first.take(), Some(keeps), shared)
+            self.start_lane(handle, setup, first.take(), Some(reconnect), shared)
         };
         Node::new((0..self.lanes).map(lane).collect(), pool.clone())
     }
@@ -750,19 +753,19 @@ impl Plan {
     /// Lanes for large values. Their connections are opened in the background.
     pub(super) fn bulk(&self, handle: &Handle) -> Node {
         let lane = |_| {
-            let keeps = Some(Keeps { watch: None });
-            self.start_lane(handle, &self.setup, None, keeps, Shared::new(self.bounds))
+            let reconnect = Some(ReconnectSettings { watch: None });
+            self.start_lane(handle, &self.setup, None, reconnect, Shared::new(self.bounds))
         };
         Node::new((0..BULK_LANES).map(lane).collect(), None)
     }
 
-    /// Starts a lane. With `keeps`, it reconnects after a lost connection.
+    /// Starts a lane. With `reconnect`, it reconnects after a lost connection.
     fn start_lane(
         &self,
         handle: &Handle,
         setup: &Arc<Setup>,
         first: Option<Connection>,
-        keeps: Option<Keeps>,
+        reconnect: Option<ReconnectSettings>,
         shared: Shared,
     ) -> Lane {
         let shared = Arc::new(shared);
@@ -770,9 +773,9 @@ impl Plan {
             shared: Arc::clone(&shared),
             setup: Arc::clone(setup),
             silence_max: self.setup.silence_max,
-            reconnects: keeps.is_some(),
-            pushed: None,
-            watch: keeps.and_then(|keeps| keeps.watch),
+            reconnects: reconnect.is_some(),
+            push_handler: None,
+            watch: reconnect.and_then(|reconnect| reconnect.watch),
         };
         handle.spawn(task.run(first));
         Lane::new(shared)
@@ -780,7 +783,7 @@ impl Plan {
 }
 
 /// Settings of a lane that reconnects.
-struct Keeps {
+struct ReconnectSettings {
     watch: Option<Arc<dyn Watch>>,
 }
 
@@ -816,7 +819,7 @@ mod tests {
     #[test]
     fn without_the_feature_for_it_tls_is_an_error_that_names_it() {
         for url in ["rediss://h", "valkeys://h", "rediss://h#insecure"] {
-            let error = Client::builder(url).plan(Home::default()).unwrap_err();
+            let error = Client::builder(url).options(Home::default()).unwrap_err();
             assert_eq!(error.kind(), Kind::Invalid);
             assert!(error.to_string().contains("feature `tls`"), "{error}");
         }

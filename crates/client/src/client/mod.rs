@@ -14,16 +14,16 @@ pub(crate) mod cluster;
 pub(crate) mod node;
 pub(crate) mod sentinel;
 
-pub(crate) use attached::Ends;
+pub(crate) use attached::CloseWithClient;
 pub use builder::{Budget, Builder, Lanes};
 pub(crate) use cluster::Cluster;
 pub use cluster::read_from::ReadFrom;
 
 use crate::command::sealed::Target;
-use crate::command::{Command, Replay, Way};
+use crate::command::{Command, Replay, SendPlan};
 use crate::error::{Error, Kind, Result};
 use crate::lane::cell::Submitted;
-use crate::observe::{Counts, Watched};
+use crate::observe::{Counts, ObservedServer};
 use crate::request::Request;
 use crate::wait::Home;
 use attached::Attached;
@@ -77,11 +77,11 @@ pub struct Client {
 struct Inner {
     route: Route,
     /// The observers.
-    watched: Option<Arc<Watched>>,
+    observed: Option<Arc<ObservedServer>>,
     replay: Replay,
     timeout: Option<Duration>,
     /// The options for opening connections.
-    plan: builder::Plan,
+    options: builder::ClientOptions,
     /// The runtime that runs the connections.
     handle: tokio::runtime::Handle,
     /// Receives notice of failovers, if Sentinel names the primary.
@@ -177,7 +177,7 @@ impl Client {
             Route::Cluster(cluster) | Route::Member(cluster, _) => cluster.close(),
         }
         self.inner.watcher.iter().for_each(sentinel::Watcher::stop);
-        self.inner.attached.end_all();
+        self.inner.attached.close_all();
     }
 
     /// Reports whether a long-lived connection stays with one node even if the roles change.
@@ -189,7 +189,7 @@ impl Client {
     ///
     /// # Errors
     /// The client is closed.
-    pub(crate) fn attach(&self, one: &Arc<impl Ends + 'static>) -> Result<()> {
+    pub(crate) fn attach(&self, one: &Arc<impl CloseWithClient + 'static>) -> Result<()> {
         self.inner.attached.add(one)
     }
 
@@ -244,10 +244,10 @@ impl Client {
     fn at(&self, cluster: &Arc<Cluster>, member: Arc<Member>) -> Client {
         let inner = Inner {
             route: Route::Member(Arc::clone(cluster), member),
-            watched: self.inner.watched.clone(),
+            observed: self.inner.observed.clone(),
             replay: self.inner.replay,
             timeout: self.inner.timeout,
-            plan: self.inner.plan.clone(),
+            options: self.inner.options.clone(),
             handle: self.inner.handle.clone(),
             runtime: self.inner.runtime.clone(),
             watcher: None,
@@ -273,26 +273,26 @@ impl Client {
 }
 
 impl Target for Client {
-    #[expect(private_interfaces, reason = "nobody outside can name or call it")]
-    fn submit(&self, way: &Way<'_>, waker: &Waker) -> Result<Submitted> {
+    #[expect(private_interfaces, reason = "not nameable or callable outside this crate")]
+    fn submit(&self, plan: &SendPlan<'_>, waker: &Waker) -> Result<Submitted> {
         match &self.inner.route {
             Route::Server(node) => {
                 let node = match self.is_bulk && !node.is_pool() {
                     false => node,
                     true => {
-                        self.inner.bulk.get_or_init(|| self.inner.plan.bulk(&self.inner.handle))
+                        self.inner.bulk.get_or_init(|| self.inner.options.bulk(&self.inner.handle))
                     }
                 };
-                node.submit(way, waker)
+                node.submit(plan, waker)
             }
-            Route::Member(cluster, member) => cluster.submit_to(member, way, waker),
+            Route::Member(cluster, member) => cluster.submit_to(member, plan, waker),
             Route::Cluster(_) => {
                 Err(Error::new(Kind::Invalid, "commands go to the cluster, not to a lane"))
             }
         }
     }
 
-    #[expect(private_interfaces, reason = "nobody outside can name or call it")]
+    #[expect(private_interfaces, reason = "not nameable or callable outside this crate")]
     #[inline]
     fn cluster(&self) -> Option<&Cluster> {
         match &self.inner.route {
@@ -301,10 +301,10 @@ impl Target for Client {
         }
     }
 
-    #[expect(private_interfaces, reason = "nobody outside can name or call it")]
+    #[expect(private_interfaces, reason = "not nameable or callable outside this crate")]
     #[inline]
-    fn watched(&self, _: &Way<'_>) -> Option<&Arc<Watched>> {
-        self.inner.watched.as_ref()
+    fn observed(&self, _: &SendPlan<'_>) -> Option<&Arc<ObservedServer>> {
+        self.inner.observed.as_ref()
     }
 
     fn default_replay(&self) -> Replay {
@@ -315,9 +315,9 @@ impl Target for Client {
         self.inner.timeout
     }
 
-    #[expect(private_interfaces, reason = "nobody outside can name or call it")]
+    #[expect(private_interfaces, reason = "not nameable or callable outside this crate")]
     #[inline]
     fn home(&self) -> Home {
-        self.inner.plan.home()
+        self.inner.options.home()
     }
 }

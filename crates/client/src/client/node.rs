@@ -1,6 +1,6 @@
 //! One server, and the connections to it: shared by all callers, or a pool.
 
-use crate::command::{Unity, Way};
+use crate::command::{Grouping, SendPlan};
 use crate::error::{Error, Kind, Result};
 use crate::lane::Lane;
 use crate::lane::cell::Submitted;
@@ -25,11 +25,11 @@ impl Node {
     }
 
     /// Puts requests into the queue of a lane, or of the pool.
-    pub(crate) fn submit(&self, way: &Way<'_>, waker: &Waker) -> Result<Submitted> {
-        refuse(way, self.pool.is_some())?;
-        let key = way.requests.first().and_then(Request::routing_key);
+    pub(crate) fn submit(&self, plan: &SendPlan<'_>, waker: &Waker) -> Result<Submitted> {
+        check_allowed(plan, self.pool.is_some())?;
+        let key = plan.requests.first().and_then(Request::routing_key);
         let margin = self.pool.as_ref().and_then(|pool| pool.timeout());
-        self.take(way.requests, key, way.limit(margin), waker)
+        self.take(plan.requests, key, plan.limit(margin), waker)
     }
 
     /// Like `submit`, but for requests that have been checked. `key` selects the lane.
@@ -97,20 +97,20 @@ impl Drop for Node {
 /// Rejects requests that would block or change a connection that others share. A pool accepts blocking requests,
 /// because no other command waits for them. Requests with an argument that could not be encoded are rejected, too. This
 /// is checked here because the parts of a split command do not record the failure.
-pub(crate) fn refuse(way: &Way<'_>, is_pool: bool) -> Result<()> {
-    if let Some(failure) = way.requests.iter().find_map(Request::failure) {
+pub(crate) fn check_allowed(plan: &SendPlan<'_>, is_pool: bool) -> Result<()> {
+    if let Some(failure) = plan.requests.iter().find_map(Request::failure) {
         return Err(failure.clone());
     }
-    let is_refused = |request: &Request| {
+    let is_rejected = |request: &Request| {
         let traits = request.traits();
         traits.binds || (traits.blocks && !is_pool)
     };
-    let own = match (way.unity, way.requests) {
+    let own = match (plan.grouping, plan.requests) {
         // The library itself has added MULTI and EXEC.
-        (Unity::Whole, [_, own @ .., _]) => own,
+        (Grouping::Transaction, [_, own @ .., _]) => own,
         (_, requests) => requests,
     };
-    if !own.iter().any(is_refused) {
+    if !own.iter().any(is_rejected) {
         return Ok(());
     }
     let text =

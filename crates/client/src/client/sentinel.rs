@@ -10,8 +10,8 @@
 //!
 //! A failover begins with the promotion of a replica. The former primary still accepts writes at that time, and these
 //! are lost. The sentinel that leads the failover announces the promotion beforehand. Other sentinels do not, so the
-//! client listens to all of them. After the announcement, the client sends no new commands ([`Place::held_until`])
-//! until the switch, an abort, or the end of [`HOLD_MAX`].
+//! client listens to all of them. After the announcement, the client sends no new commands until the switch, an
+//! abort, or the end of [`HOLD_MAX`]; see [`Destination::held_until`].
 
 use crate::address::Address;
 use crate::error::{Error, Kind, Result};
@@ -41,7 +41,7 @@ const LAG_MAX: Duration = Duration::from_secs(10);
 const VOTE_MAX: Duration = Duration::from_millis(500);
 /// The interval at which the client queries the sentinels, because a sentinel that it listens to may be cut off from
 /// the others.
-const LOOK_EACH: Duration = Duration::from_secs(5);
+const QUERY_INTERVAL: Duration = Duration::from_secs(5);
 /// If a failover takes longer, commands are no longer held back, because its leader may be down.
 const HOLD_MAX: Duration = Duration::from_secs(5);
 /// The leader of a failover publishes the first message before it promotes a replica, and the second after it has sent
@@ -55,7 +55,7 @@ const LISTEN_AGAIN: Duration = Duration::from_millis(250);
 
 /// The destination of a connection.
 #[derive(Clone, Debug, Default)]
-pub(crate) enum Place {
+pub(crate) enum Destination {
     /// The fixed address in the options.
     #[default]
     Fixed,
@@ -65,37 +65,37 @@ pub(crate) enum Place {
     Sentinel(Arc<Sentinels>),
 }
 
-impl Place {
+impl Destination {
     /// The current address of the destination, and the number of known failovers. `fixed` is the address for
-    /// [`Place::Fixed`].
+    /// [`Destination::Fixed`].
     pub(crate) async fn find(&self, fixed: &Address) -> Result<(Address, u64)> {
         match self {
-            Place::Fixed => Ok((fixed.clone(), 0)),
-            Place::Primary(sentinels) => {
+            Destination::Fixed => Ok((fixed.clone(), 0)),
+            Destination::Primary(sentinels) => {
                 let switches = sentinels.switches();
-                let told = sentinels.ask().await?;
-                Ok((sentinels.agreed(told.primary).await, switches))
+                let report = sentinels.ask().await?;
+                Ok((sentinels.agreed(report.primary).await, switches))
             }
-            Place::Sentinel(sentinels) => Ok((sentinels.ask().await?.sentinel, 0)),
+            Destination::Sentinel(sentinels) => Ok((sentinels.ask().await?.sentinel, 0)),
         }
     }
 
     /// Reports whether the server at this place must be a primary.
     pub(crate) fn wants_primary(&self) -> bool {
-        matches!(self, Place::Primary(_))
+        matches!(self, Destination::Primary(_))
     }
 
     /// The time until which nothing new may be sent to the primary, since it is about to be demoted.
     pub(crate) fn held_until(&self) -> Option<watch::Receiver<Option<Instant>>> {
         match self {
-            Place::Primary(sentinels) => Some(sentinels.hold.subscribe()),
-            Place::Fixed | Place::Sentinel(_) => None,
+            Destination::Primary(sentinels) => Some(sentinels.hold.subscribe()),
+            Destination::Fixed | Destination::Sentinel(_) => None,
         }
     }
 
     /// Completes when the connection's server is no longer the primary.
     pub(crate) async fn left(&self, origin: &Origin) -> Error {
-        let Place::Primary(sentinels) = self else { return pending().await };
+        let Destination::Primary(sentinels) = self else { return pending().await };
         let mut switches = sentinels.switches.subscribe();
         loop {
             if *switches.borrow_and_update() > origin.switches
@@ -130,7 +130,7 @@ struct State {
     /// The sentinels in the client's options, beginning with the one that replied most recently.
     named: Vec<Address>,
     /// The sentinels that were listed in the most recent reply of a sentinel.
-    told: Vec<Address>,
+    reported: Vec<Address>,
     /// The known primary.
     primary: Option<Address>,
     switch: Option<Switch>,
@@ -162,7 +162,7 @@ impl State {
     /// All sentinels, in the order in which they are queried.
     fn known(&self) -> VecDeque<Address> {
         let mut known = VecDeque::new();
-        for address in self.named.iter().chain(&self.told) {
+        for address in self.named.iter().chain(&self.reported) {
             if known.len() < KNOWN_MAX && !known.contains(address) {
                 known.push_back(address.clone());
             }
@@ -187,7 +187,7 @@ impl Sentinels {
     /// `setup` is the setup of connections to sentinels.
     pub(crate) fn new(service: String, named: Vec<Address>, setup: Setup) -> Sentinels {
         let tls = named.iter().any(|address| matches!(address, Address::Tcp { tls: true, .. }));
-        let state = State { named, told: Vec::new(), primary: None, switch: None };
+        let state = State { named, reported: Vec::new(), primary: None, switch: None };
         let switches = watch::Sender::new(0);
         let hold = watch::Sender::new(None);
         Sentinels { service, setup, tls, state: Mutex::new(state), switches, hold }
@@ -206,22 +206,22 @@ impl Sentinels {
     async fn ask(&self) -> Result<SentinelReport> {
         let mut waiting = self.lock().known();
         let mut asked = JoinSet::new();
-        let mut refusals = String::new();
+        let mut errors = String::new();
         loop {
             if let Some(sentinel) = waiting.pop_front() {
                 asked.spawn(ask_one(self.setup_for(sentinel), self.service.clone(), self.tls));
             }
             tokio::select! {
                 Some(answer) = asked.join_next() => match answer {
-                    Ok(Ok(told)) => {
-                        self.learn(&told);
-                        return Ok(told);
+                    Ok(Ok(report)) => {
+                        self.learn(&report);
+                        return Ok(report);
                     }
                     Ok(Err(error)) => {
-                        if !refusals.is_empty() {
-                            refusals.push_str("; ");
+                        if !errors.is_empty() {
+                            errors.push_str("; ");
                         }
-                        refusals.push_str(error.message());
+                        errors.push_str(error.message());
                     }
                     Err(_) => {}
                 },
@@ -229,7 +229,7 @@ impl Sentinels {
             }
             if asked.is_empty() && waiting.is_empty() {
                 let text = format!("no sentinel names the primary of '{}': ", self.service);
-                return Err(Error::new(Kind::Disconnected, text + &refusals));
+                return Err(Error::new(Kind::Disconnected, text + &errors));
             }
         }
     }
@@ -239,9 +239,9 @@ impl Sentinels {
     /// # Errors
     /// No sentinel replies, or none knows the service.
     pub(crate) async fn replicas(&self) -> Result<Vec<Address>> {
-        let told = self.ask().await?;
+        let report = self.ask().await?;
         let primary = self.lock().primary.clone();
-        let mut replicas = told.replicas;
+        let mut replicas = report.replicas;
         replicas.retain(|replica| Some(replica) != primary.as_ref());
         Ok(replicas)
     }
@@ -256,14 +256,14 @@ impl Sentinels {
     }
 
     /// Makes the sentinel that replied the first to query next time.
-    fn learn(&self, told: &SentinelReport) {
+    fn learn(&self, report: &SentinelReport) {
         let mut state = self.lock();
-        state.named.retain(|named| *named != told.sentinel);
-        state.named.insert(0, told.sentinel.clone());
+        state.named.retain(|named| *named != report.sentinel);
+        state.named.insert(0, report.sentinel.clone());
         state.named.truncate(KNOWN_MAX);
-        state.told = told.others.clone();
+        state.reported = report.others.clone();
         if state.primary.is_none() {
-            state.primary = Some(told.primary.clone());
+            state.primary = Some(report.primary.clone());
         }
     }
 
@@ -298,9 +298,9 @@ impl Sentinels {
         let (mut pros, mut cons) = (0, 0);
         let count = async {
             while let Some(vote) = votes.join_next().await {
-                let Ok(Ok(told)) = vote else { continue };
-                pros += usize::from(told.primary == said);
-                cons += usize::from(told.primary == known);
+                let Ok(Ok(report)) = vote else { continue };
+                pros += usize::from(report.primary == said);
+                cons += usize::from(report.primary == known);
             }
         };
         // A sentinel that does not reply in time has no vote.
@@ -310,14 +310,14 @@ impl Sentinels {
 
     async fn look(&self) {
         // While no sentinel replies, nothing changes.
-        if let Ok(told) = self.ask().await {
-            let primary = self.agreed(told.primary).await;
+        if let Ok(report) = self.ask().await {
+            let primary = self.agreed(report.primary).await;
             self.observe(None, primary);
         }
     }
 
     /// Handles the start or the abort of a failover: `slave … @ service ip port`, or `master service ip port`.
-    fn hear_of_failover(&self, message: &Message) {
+    fn handle_failover(&self, message: &Message) {
         let text = String::from_utf8_lossy(&message.payload);
         let mut words = text.split(' ');
         let is_ours = match words.next() {
@@ -335,7 +335,7 @@ impl Sentinels {
     }
 
     /// Handles `+switch-master`: the service, and the address before and after.
-    fn hear(&self, message: &Message) {
+    fn handle_switch(&self, message: &Message) {
         let text = String::from_utf8_lossy(&message.payload);
         let words: Vec<&str> = text.split(' ').collect();
         if let [service, old_host, old_port, host, port] = words[..]
@@ -380,10 +380,10 @@ fn ask_one(setup: Setup, service: String, tls: bool) -> PendingReport {
         let [primary, others, replicas] = &replies[..] else {
             return Err(failed(Error::new(Kind::Protocol, "an unexpected reply")));
         };
-        let told: Option<(String, String)> = primary.read().map_err(failed)?;
+        let named: Option<(String, String)> = primary.read().map_err(failed)?;
         let unknown =
             || failed(Error::new(Kind::Missing, "the sentinel does not know the service"));
-        let (host, port) = told.ok_or_else(unknown)?;
+        let (host, port) = named.ok_or_else(unknown)?;
         let primary = address(&host, &port, tls)
             .ok_or_else(|| failed(Error::new(Kind::Protocol, "an address without a port")))?;
         let others = addresses(others, tls, |_| true);
@@ -403,7 +403,7 @@ type Fields = HashMap<String, String>;
 
 /// Reports whether a replica is reachable, follows its primary and is announced to clients (`replica-announced`).
 fn can_be_read(fields: &Fields) -> bool {
-    let is = |name: &str, value: &str| fields.get(name).is_some_and(|told| told == value);
+    let is = |name: &str, value: &str| fields.get(name).is_some_and(|field| field == value);
     let flags = fields.get("flags").map_or("", String::as_str);
     let is_away = flags.split(',').any(|flag| matches!(flag, "s_down" | "o_down" | "disconnected"));
     !is_away && is("master-link-status", "ok") && !is("replica-announced", "0")
@@ -416,7 +416,7 @@ pub(super) struct Watcher(AbortHandle);
 impl Watcher {
     /// Starts the task, if the primary is found through Sentinel.
     pub(super) fn start(setup: &Setup, handle: &Handle) -> Option<Watcher> {
-        let Place::Primary(sentinels) = &setup.place else { return None };
+        let Destination::Primary(sentinels) = &setup.destination else { return None };
         let watching = handle.spawn(watch(Arc::clone(sentinels), handle.clone()));
         Some(Watcher(watching.abort_handle()))
     }
@@ -454,7 +454,7 @@ async fn hear_all(sentinels: Arc<Sentinels>, handle: Handle) {
         }
         // Remove aborted listeners from the set.
         while listeners.try_join_next().is_some() {}
-        sleep(LOOK_EACH).await;
+        sleep(QUERY_INTERVAL).await;
     }
 }
 
@@ -468,7 +468,7 @@ async fn hear_one(sentinels: Arc<Sentinels>, address: Address, handle: Handle) {
         {
             while let Some(event) = listener.next().await {
                 if let Event::Message(message) = event {
-                    sentinels.hear_of_failover(&message);
+                    sentinels.handle_failover(&message);
                 }
             }
         }
@@ -480,8 +480,8 @@ async fn hear_one(sentinels: Arc<Sentinels>, address: Address, handle: Handle) {
 async fn watch(sentinels: Arc<Sentinels>, handle: Handle) {
     let mut others = JoinSet::new();
     others.spawn(hear_all(Arc::clone(&sentinels), handle.clone()));
-    let place = Place::Sentinel(Arc::clone(&sentinels));
-    let setup = Arc::new(Setup { place, ..sentinels.setup.clone() });
+    let destination = Destination::Sentinel(Arc::clone(&sentinels));
+    let setup = Arc::new(Setup { destination, ..sentinels.setup.clone() });
     loop {
         let limit = Some(setup.connect_timeout);
         if let Ok(mut listener) = Subscriber::at(Arc::clone(&setup), &handle, limit).await
@@ -501,11 +501,11 @@ async fn watch(sentinels: Arc<Sentinels>, handle: Handle) {
 
 /// Listens until the next query is due; false if the subscription has ended.
 async fn listen(sentinels: &Sentinels, listener: &mut Subscriber) -> bool {
-    let until = Instant::now() + LOOK_EACH;
+    let until = Instant::now() + QUERY_INTERVAL;
     loop {
         tokio::select! {
             event = listener.next() => match event {
-                Some(Event::Message(message)) => sentinels.hear(&message),
+                Some(Event::Message(message)) => sentinels.handle_switch(&message),
                 Some(_) => return true,
                 None => return false,
             },

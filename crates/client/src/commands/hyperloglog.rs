@@ -35,7 +35,7 @@ pub fn pfcount(keys: impl ToArgs) -> Command<(), i64> {
 ///
 /// `PFDEBUG subcommand key`
 ///
-/// N/A. Since Redis 2.8.9. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// Since Redis 2.8.9. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
 pub fn pfdebug<T>(subcommand: impl ToArg, key: impl ToArg) -> Command<(), T> {
     let mut request = Request::new("PFDEBUG", PLAIN);
     request.arg(subcommand);
@@ -59,7 +59,7 @@ pub fn pfmerge(destination: impl ToArg, sources: impl ToArgs) -> Command<(), ()>
 ///
 /// `PFSELFTEST`
 ///
-/// N/A. Since Redis 2.8.9. Errors: those of the server.
+/// Since Redis 2.8.9. Errors: those of the server.
 pub fn pfselftest() -> Command<(), ()> {
     Command::typed(Request::new("PFSELFTEST", PLAIN))
 }

@@ -12,8 +12,8 @@ use crate::request::Request;
 ///
 /// `EVAL script numkeys [key …] [arg …]`
 ///
-/// That of the script. Since Redis 2.6.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit
-/// the reply.
+/// Depends on the script. Since Redis 2.6.0. Errors: those of the server; `UnexpectedReply` if `T` does not
+/// fit the reply.
 pub fn eval<T>(script: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("EVAL", PLAIN);
     request.arg(script);
@@ -26,8 +26,8 @@ pub fn eval<T>(script: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
 ///
 /// `EVAL_RO script numkeys [key …] [arg …]`
 ///
-/// That of the script. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit
-/// the reply.
+/// Depends on the script. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not
+/// fit the reply.
 pub fn eval_ro<T>(script: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("EVAL_RO", READS);
     request.arg(script);
@@ -40,8 +40,8 @@ pub fn eval_ro<T>(script: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
 ///
 /// `EVALSHA sha1 numkeys [key …] [arg …]`
 ///
-/// That of the script. Since Redis 2.6.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit
-/// the reply.
+/// Depends on the script. Since Redis 2.6.0. Errors: those of the server; `UnexpectedReply` if `T` does not
+/// fit the reply.
 pub fn evalsha<T>(sha1: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("EVALSHA", PLAIN);
     request.arg(sha1);
@@ -54,8 +54,8 @@ pub fn evalsha<T>(sha1: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
 ///
 /// `EVALSHA_RO sha1 numkeys [key …] [arg …]`
 ///
-/// That of the script. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit
-/// the reply.
+/// Depends on the script. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not
+/// fit the reply.
 pub fn evalsha_ro<T>(sha1: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("EVALSHA_RO", READS);
     request.arg(sha1);
@@ -68,7 +68,7 @@ pub fn evalsha_ro<T>(sha1: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
 ///
 /// `FCALL function numkeys [key …] [arg …]`
 ///
-/// That of the function. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not
+/// Depends on the function. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not
 /// fit the reply.
 pub fn fcall<T>(function: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("FCALL", PLAIN);
@@ -82,7 +82,7 @@ pub fn fcall<T>(function: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
 ///
 /// `FCALL_RO function numkeys [key …] [arg …]`
 ///
-/// That of the function. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not
+/// Depends on the function. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not
 /// fit the reply.
 pub fn fcall_ro<T>(function: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("FCALL_RO", READS);

@@ -296,7 +296,7 @@ pub fn xrange<T>(
     Command::typed(request)
 }
 
-/// Returns the entries of streams after given IDs. May block until there are some. Pairs of stream and
+/// Returns the entries of streams after given IDs. May block until entries arrive. Pairs of stream and
 /// entries; none if there are no new entries. Only `xread_block` waits for some.
 ///
 /// `XREAD [COUNT count] STREAMS key … id …`
@@ -313,7 +313,7 @@ pub fn xread<T>(keys: impl ToArgs, ids: impl ToArgs) -> Command<(), T, options::
     Command::typed(request)
 }
 
-/// Returns the entries of streams after given IDs. May block until there are some. Pairs of stream and
+/// Returns the entries of streams after given IDs. May block until entries arrive. Pairs of stream and
 /// entries; none after the timeout.
 ///
 /// `XREAD [COUNT count] BLOCK milliseconds STREAMS key … id …`
@@ -339,7 +339,7 @@ pub fn xread_block<T>(
     Command::typed(request)
 }
 
-/// Returns entries to a consumer of a group. May block until there are new ones. Pairs of stream and entries;
+/// Returns entries to a consumer of a group. May block until entries arrive. Pairs of stream and entries;
 /// none if there are no new entries. Only `xreadgroup_block` waits for some.
 ///
 /// `XREADGROUP GROUP group consumer [COUNT count] [NOACK] STREAMS key … id …`
@@ -364,7 +364,7 @@ pub fn xreadgroup<T>(
     Command::typed(request)
 }
 
-/// Returns entries to a consumer of a group. May block until there are new ones. Pairs of stream and entries;
+/// Returns entries to a consumer of a group. May block until entries arrive. Pairs of stream and entries;
 /// none after the timeout.
 ///
 /// `XREADGROUP GROUP group consumer [COUNT count] BLOCK milliseconds [NOACK] STREAMS key … id …`

@@ -23,8 +23,8 @@ pub fn discard() -> Command<(), ()> {
 ///
 /// `EXEC`
 ///
-/// That of the queued commands. Since Redis 1.2.0. Errors: those of the server; `UnexpectedReply` if `T` does
-/// not fit the reply.
+/// Depends on the queued commands. Since Redis 1.2.0. Errors: those of the server; `UnexpectedReply` if `T`
+/// does not fit the reply.
 ///
 /// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
 /// whose connections are shared.

@@ -2,7 +2,7 @@
 //!
 //! Written by the test `client_commands` from the server's command table: do not edit.
 
-use crate::arg::{ToArg, Words};
+use crate::arg::{Args, ToArg};
 
 /// An end of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,12 +14,12 @@ pub enum Side {
 }
 
 impl ToArg for Side {
-    fn write(&self, words: &mut Words<'_>) {
-        let word = match self {
+    fn write(&self, args: &mut Args<'_>) {
+        let arg = match self {
             Side::Left => "LEFT",
             Side::Right => "RIGHT",
         };
-        words.push(word.as_bytes());
+        args.push(arg.as_bytes());
     }
 }
 
@@ -33,12 +33,12 @@ pub enum Extreme {
 }
 
 impl ToArg for Extreme {
-    fn write(&self, words: &mut Words<'_>) {
-        let word = match self {
+    fn write(&self, args: &mut Args<'_>) {
+        let arg = match self {
             Extreme::Min => "MIN",
             Extreme::Max => "MAX",
         };
-        words.push(word.as_bytes());
+        args.push(arg.as_bytes());
     }
 }
 
@@ -52,12 +52,12 @@ pub enum Place {
 }
 
 impl ToArg for Place {
-    fn write(&self, words: &mut Words<'_>) {
-        let word = match self {
+    fn write(&self, args: &mut Args<'_>) {
+        let arg = match self {
             Place::Before => "BEFORE",
             Place::After => "AFTER",
         };
-        words.push(word.as_bytes());
+        args.push(arg.as_bytes());
     }
 }
 
@@ -75,14 +75,14 @@ pub enum Unit {
 }
 
 impl ToArg for Unit {
-    fn write(&self, words: &mut Words<'_>) {
-        let word = match self {
+    fn write(&self, args: &mut Args<'_>) {
+        let arg = match self {
             Unit::M => "M",
             Unit::Km => "KM",
             Unit::Ft => "FT",
             Unit::Mi => "MI",
         };
-        words.push(word.as_bytes());
+        args.push(arg.as_bytes());
     }
 }
 
@@ -98,13 +98,13 @@ pub enum Aggregate {
 }
 
 impl ToArg for Aggregate {
-    fn write(&self, words: &mut Words<'_>) {
-        let word = match self {
+    fn write(&self, args: &mut Args<'_>) {
+        let arg = match self {
             Aggregate::Sum => "SUM",
             Aggregate::Min => "MIN",
             Aggregate::Max => "MAX",
         };
-        words.push(word.as_bytes());
+        args.push(arg.as_bytes());
     }
 }
 
@@ -120,13 +120,13 @@ pub enum Overflow {
 }
 
 impl ToArg for Overflow {
-    fn write(&self, words: &mut Words<'_>) {
-        let word = match self {
+    fn write(&self, args: &mut Args<'_>) {
+        let arg = match self {
             Overflow::Wrap => "WRAP",
             Overflow::Sat => "SAT",
             Overflow::Fail => "FAIL",
         };
-        words.push(word.as_bytes());
+        args.push(arg.as_bytes());
     }
 }
 
@@ -140,12 +140,12 @@ pub enum YesNo {
 }
 
 impl ToArg for YesNo {
-    fn write(&self, words: &mut Words<'_>) {
-        let word = match self {
+    fn write(&self, args: &mut Args<'_>) {
+        let arg = match self {
             YesNo::Yes => "YES",
             YesNo::No => "NO",
         };
-        words.push(word.as_bytes());
+        args.push(arg.as_bytes());
     }
 }
 
@@ -159,12 +159,12 @@ pub enum Switch {
 }
 
 impl ToArg for Switch {
-    fn write(&self, words: &mut Words<'_>) {
-        let word = match self {
+    fn write(&self, args: &mut Args<'_>) {
+        let arg = match self {
             Switch::On => "ON",
             Switch::Off => "OFF",
         };
-        words.push(word.as_bytes());
+        args.push(arg.as_bytes());
     }
 }
 
@@ -180,13 +180,13 @@ pub enum Replies {
 }
 
 impl ToArg for Replies {
-    fn write(&self, words: &mut Words<'_>) {
-        let word = match self {
+    fn write(&self, args: &mut Args<'_>) {
+        let arg = match self {
             Replies::On => "ON",
             Replies::Off => "OFF",
             Replies::Skip => "SKIP",
         };
-        words.push(word.as_bytes());
+        args.push(arg.as_bytes());
     }
 }
 
@@ -202,13 +202,13 @@ pub enum ScriptDebugging {
 }
 
 impl ToArg for ScriptDebugging {
-    fn write(&self, words: &mut Words<'_>) {
-        let word = match self {
+    fn write(&self, args: &mut Args<'_>) {
+        let arg = match self {
             ScriptDebugging::Yes => "YES",
             ScriptDebugging::Synchronous => "SYNC",
             ScriptDebugging::No => "NO",
         };
-        words.push(word.as_bytes());
+        args.push(arg.as_bytes());
     }
 }
 
@@ -226,14 +226,14 @@ pub enum Durability {
 }
 
 impl ToArg for Durability {
-    fn write(&self, words: &mut Words<'_>) {
-        let word = match self {
+    fn write(&self, args: &mut Args<'_>) {
+        let arg = match self {
             Durability::Memory => "MEMORY",
             Durability::Log => "LOG",
             Durability::Disk => "DISK",
             Durability::Default => "DEFAULT",
         };
-        words.push(word.as_bytes());
+        args.push(arg.as_bytes());
     }
 }
 
@@ -251,14 +251,14 @@ pub enum ClientType {
 }
 
 impl ToArg for ClientType {
-    fn write(&self, words: &mut Words<'_>) {
-        let word = match self {
+    fn write(&self, args: &mut Args<'_>) {
+        let arg = match self {
             ClientType::Normal => "NORMAL",
             ClientType::Master => "MASTER",
             ClientType::Replica => "REPLICA",
             ClientType::Pubsub => "PUBSUB",
         };
-        words.push(word.as_bytes());
+        args.push(arg.as_bytes());
     }
 }
 
@@ -278,14 +278,14 @@ pub enum KilledType {
 }
 
 impl ToArg for KilledType {
-    fn write(&self, words: &mut Words<'_>) {
-        let word = match self {
+    fn write(&self, args: &mut Args<'_>) {
+        let arg = match self {
             KilledType::Normal => "NORMAL",
             KilledType::Master => "MASTER",
             KilledType::Slave => "SLAVE",
             KilledType::Replica => "REPLICA",
             KilledType::Pubsub => "PUBSUB",
         };
-        words.push(word.as_bytes());
+        args.push(arg.as_bytes());
     }
 }

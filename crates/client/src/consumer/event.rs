@@ -59,7 +59,7 @@ pub enum Event<'a> {
         id: Id,
     },
     /// The group did not exist and was created.
-    GroupMade,
+    GroupCreated,
     /// The server cannot be reached or returned a temporary error. The consumer tries again.
     Interrupted {
         /// The error.

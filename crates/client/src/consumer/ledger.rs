@@ -4,7 +4,7 @@
 
 use super::event::Event;
 use super::message::{Id, Message};
-use super::source::is_final;
+use super::source::is_permanent;
 use super::{Plan, work::Backoff};
 use crate::client::Client;
 use crate::command::{Command, Replay};
@@ -19,7 +19,7 @@ use std::time::Duration;
 pub(super) const IDS_MAX: usize = 1000;
 /// The maximum number of arguments of a script, far below the server's limit. An entry with more fields is moved by a
 /// transaction.
-const SCRIPT_WORDS_MAX: usize = 4000;
+const SCRIPT_ARGS_MAX: usize = 4000;
 
 /// Adds the entry to the dead-letter stream and acknowledges it, unless the entry is no longer pending, which means
 /// that this has already been done.
@@ -38,13 +38,13 @@ static LEAVE: Script = Script::new(
 );
 
 /// Acknowledges entries.
-pub(super) async fn confirm(db: &Client, plan: &Plan, ids: &[Id]) -> Result<()> {
-    let confirmed = db.xack(&plan.stream, &plan.group, ids).replay(Replay::AtLeastOnce);
-    confirmed.await.map(|_| ())
+pub(super) async fn acknowledge(db: &Client, plan: &Plan, ids: &[Id]) -> Result<()> {
+    let acknowledged = db.xack(&plan.stream, &plan.group, ids).replay(Replay::AtLeastOnce);
+    acknowledged.await.map(|_| ())
 }
 
 /// Resets the idle time of entries that are being handled, and keeps their delivery counts.
-pub(super) async fn hold(db: &Client, plan: &Plan, ids: &[Id]) -> Result<()> {
+pub(super) async fn reset_idle(db: &Client, plan: &Plan, ids: &[Id]) -> Result<()> {
     for ids in ids.chunks(IDS_MAX) {
         let claim = db.xclaim::<Id>(&plan.stream, &plan.group, &plan.member, 0, ids);
         claim.idle(0).just_id().replay(Replay::AtLeastOnce).await?;
@@ -73,9 +73,9 @@ pub(super) async fn bury(
     let mut backoff = Backoff::default();
     loop {
         match try_to_bury(db, plan, stream, message, why).await {
-            Err(error) if !is_final(&error) => {
+            Err(error) if !is_permanent(&error) => {
                 let again_in = backoff.next();
-                plan.tell(&Event::Interrupted { error: &error, again_in });
+                plan.notify(&Event::Interrupted { error: &error, again_in });
                 tokio::time::sleep(again_in).await;
             }
             done => return done,
@@ -101,10 +101,10 @@ async fn try_to_bury(
     let about = about.into_iter().flat_map(|(name, value)| [Bytes::from(name), value]);
     let own = message.fields.iter().flat_map(|(name, value)| [name.clone(), value.clone()]);
     let fields: Vec<Bytes> = own.chain(about).collect();
-    if fields.len() > SCRIPT_WORDS_MAX {
+    if fields.len() > SCRIPT_ARGS_MAX {
         let add = commands::xadd(stream, "*", &fields);
-        let confirm = commands::xack(&plan.stream, &plan.group, message.id);
-        return db.transaction((add, confirm)).await.map(|_| ());
+        let acknowledge = commands::xack(&plan.stream, &plan.group, message.id);
+        return db.transaction((add, acknowledge)).await.map(|_| ());
     }
     let mut args = vec![plan.group.clone(), message.id.to_string().into()];
     args.extend(fields);
@@ -115,20 +115,20 @@ async fn try_to_bury(
 /// and failed, with their counts. For other entries, this delivery is not counted.
 pub(super) async fn give_back(db: &Client, plan: &Plan, begun: &HashMap<Id, u64>) -> Result<u64> {
     let mut returned = 0;
-    let mut behind = Id::default();
+    let mut after = Id::default();
     loop {
         let listed = db
             .xpending_range::<(Id, Bytes, i64, u64)>(
                 &plan.stream,
                 &plan.group,
-                format!("({behind}"),
+                format!("({after}"),
                 "+",
                 IDS_MAX,
             )
             .consumer(&plan.member)
             .await?;
         let Some(last) = listed.last() else { return Ok(returned) };
-        behind = last.0;
+        after = last.0;
         let mut by_count: BTreeMap<u64, Vec<Id>> = BTreeMap::new();
         for (id, _, _, count) in listed {
             let count = match begun.get(&id) {

@@ -1,6 +1,6 @@
 //! The argument of a handler: an entry of a stream and the number of its deliveries.
 
-use crate::arg::{ToArg, ToArgs, Words};
+use crate::arg::{Args, ToArg, ToArgs};
 use crate::error::{Error, Kind, Result};
 use crate::reply::{FromReply, Reader, Reply};
 use brisk_resp::reply::encode;
@@ -61,14 +61,14 @@ impl FromReply for Id {
 }
 
 impl ToArg for Id {
-    fn write(&self, words: &mut Words<'_>) {
-        words.push(self.to_string().as_bytes());
+    fn write(&self, args: &mut Args<'_>) {
+        args.push(self.to_string().as_bytes());
     }
 }
 
 impl ToArgs for Id {
-    fn write_all(&self, words: &mut Words<'_>) {
-        self.write(words);
+    fn write_all(&self, args: &mut Args<'_>) {
+        self.write(args);
     }
 
     fn count(&self) -> usize {

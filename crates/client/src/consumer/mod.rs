@@ -67,12 +67,12 @@ pub enum Begin {
     /// The first entry that is added after the group has been created.
     Newest,
     /// The entry after this one.
-    Behind(Id),
+    After(Id),
 }
 
 /// What happens to entries that have no attempts left.
 #[derive(Clone, Debug)]
-enum Spent {
+enum OnExhausted {
     Keep,
     Discard,
     DeadLetter(Bytes),
@@ -94,7 +94,7 @@ struct Plan {
     attempts: u64,
     retry_first: Duration,
     retry_longest: Duration,
-    spent: Spent,
+    on_exhausted: OnExhausted,
     key: Option<Bytes>,
     observer: Option<Observer>,
     stop_within: Duration,
@@ -124,7 +124,7 @@ impl Plan {
         Ok(())
     }
 
-    fn tell(&self, event: &Event<'_>) {
+    fn notify(&self, event: &Event<'_>) {
         if let Some(observer) = &self.observer {
             observer(event);
         }
@@ -193,7 +193,7 @@ impl Client {
             attempts: ATTEMPTS,
             retry_first: RETRY_FIRST,
             retry_longest: RETRY_LONGEST,
-            spent: Spent::Keep,
+            on_exhausted: OnExhausted::Keep,
             key: None,
             observer: None,
             stop_within: STOP_WITHIN,
@@ -270,13 +270,13 @@ impl Consumer {
     /// not lost and not handled again. [`Event::Dead`] reports them whenever a member encounters one, and XPENDING
     /// lists them.
     pub fn dead_letter(mut self, stream: impl Into<Bytes>) -> Consumer {
-        self.plan.spent = Spent::DeadLetter(stream.into());
+        self.plan.on_exhausted = OnExhausted::DeadLetter(stream.into());
         self
     }
 
     /// Acknowledges and drops the entries that the consumer gives up on. Only [`Event::Dead`] reports them.
     pub fn discard(mut self) -> Consumer {
-        self.plan.spent = Spent::Discard;
+        self.plan.on_exhausted = OnExhausted::Discard;
         self
     }
 

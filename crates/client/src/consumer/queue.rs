@@ -11,19 +11,19 @@ use std::time::Instant;
 pub(super) struct Queue {
     ready: VecDeque<Id>,
     /// For each key with an entry in progress, the later entries of that key.
-    lines: HashMap<Bytes, BTreeSet<Id>>,
+    by_key: HashMap<Bytes, BTreeSet<Id>>,
     due: BTreeSet<(Instant, Id)>,
 }
 
 impl Queue {
     /// Adds an entry. With a key, it waits for earlier entries of the same key. O(log entries).
-    pub(super) fn arrive(&mut self, id: Id, key: Option<&Bytes>) {
+    pub(super) fn add(&mut self, id: Id, key: Option<&Bytes>) {
         if let Some(key) = key {
-            if let Some(line) = self.lines.get_mut(key) {
+            if let Some(line) = self.by_key.get_mut(key) {
                 line.insert(id);
                 return;
             }
-            self.lines.insert(key.clone(), BTreeSet::new());
+            self.by_key.insert(key.clone(), BTreeSet::new());
         }
         self.ready.push_back(id);
     }
@@ -56,10 +56,10 @@ impl Queue {
     /// Records that an entry of this key has completed, so that the next entry of the key may run.
     pub(super) fn settle(&mut self, key: Option<&Bytes>) {
         let Some(key) = key else { return };
-        match self.lines.get_mut(key).map(BTreeSet::pop_first) {
+        match self.by_key.get_mut(key).map(BTreeSet::pop_first) {
             Some(Some(next)) => self.ready.push_back(next),
             _ => {
-                self.lines.remove(key);
+                self.by_key.remove(key);
             }
         }
     }
@@ -80,9 +80,9 @@ mod tests {
         let [a, b] = [Bytes::from("a"), Bytes::from("b")];
         // Claimed entries may arrive in any order.
         for (seq, key) in [(1, &a), (4, &a), (3, &a), (2, &b)] {
-            queue.arrive(id(seq), Some(key));
+            queue.add(id(seq), Some(key));
         }
-        queue.arrive(id(5), None);
+        queue.add(id(5), None);
         let now = Instant::now();
         assert_eq!(
             [queue.pop(), queue.pop(), queue.pop()],
@@ -100,8 +100,8 @@ mod tests {
             queue.settle(Some(&a));
             assert_eq!(queue.pop(), expected);
         }
-        assert!(queue.lines.is_empty());
-        queue.arrive(id(9), Some(&a));
+        assert!(queue.by_key.is_empty());
+        queue.add(id(9), Some(&a));
         assert_eq!(queue.pop(), Some(id(9)));
     }
 }

@@ -19,10 +19,10 @@ use std::time::{Duration, Instant};
 /// The longest wait for new entries. A dead connection is noticed after this time.
 const BLOCK_MS_MAX: u128 = 5_000;
 /// How long a reply may take beyond that wait.
-const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+const REPLY_MARGIN: Duration = Duration::from_secs(5);
 
 /// The number of pending entries that one command lists.
-const LOOK: usize = 1000;
+const PAGE_LEN: usize = 1000;
 
 /// Owner, idle time and number of deliveries of a pending entry.
 type Pending = (Id, Bytes, i64, u64);
@@ -37,7 +37,7 @@ pub(super) struct Source {
     /// True if the group has existed before.
     had_group: bool,
     /// This member's pending entries after this ID have not been checked yet.
-    recover_behind: Option<Id>,
+    recover_after: Option<Id>,
     /// Where the scan for abandoned entries continues. The next field is when it starts again.
     claim_from: Id,
     claim_at: Instant,
@@ -49,16 +49,16 @@ pub(super) struct Source {
 
 /// The result of a step.
 #[derive(Debug, Default)]
-pub(super) struct Catch {
+pub(super) struct StepResult {
     pub(super) messages: Vec<Message>,
     /// Entries that were deleted from the stream. Those that the server still lists as pending must be acknowledged.
     pub(super) deleted: Vec<Id>,
     /// True if the entries were claimed from other members.
     pub(super) are_claimed: bool,
-    pub(super) made_group: bool,
+    pub(super) created_group: bool,
 }
 
-impl Catch {
+impl StepResult {
     fn add(&mut self, entries: Vec<Delivered>, deliveries: impl Fn(Id) -> u64) {
         for (id, fields) in entries.into_iter().filter_map(|entry| entry.0) {
             match fields {
@@ -81,7 +81,7 @@ impl Source {
             session: None,
             has_group: false,
             had_group: false,
-            recover_behind: Some(Id::default()),
+            recover_after: Some(Id::default()),
             claim_from: Id::default(),
             claim_at: Instant::now(),
             has_claimed: false,
@@ -90,40 +90,40 @@ impl Source {
     }
 
     /// Reports whether the next step needs the set of held entries.
-    pub(super) fn looks_back(&self) -> bool {
-        self.recover_behind.is_some()
+    pub(super) fn is_recovering(&self) -> bool {
+        self.recover_after.is_some()
     }
 
     /// Returns up to `room` entries that are not held yet.
-    pub(super) async fn step(&mut self, room: usize, held: &HashSet<Id>) -> Result<Catch> {
-        let caught = self.try_step(room, held).await;
-        match caught {
-            Ok(catch) => {
-                let newest = catch.messages.iter().map(|message| message.id).max();
+    pub(super) async fn step(&mut self, room: usize, held: &HashSet<Id>) -> Result<StepResult> {
+        let result = self.try_step(room, held).await;
+        match result {
+            Ok(result) => {
+                let newest = result.messages.iter().map(|message| message.id).max();
                 self.last_seen = self.last_seen.max(newest.unwrap_or_default());
-                Ok(catch)
+                Ok(result)
             }
             Err(error) => {
                 self.session = None;
-                self.recover_behind = Some(Id::default());
+                self.recover_after = Some(Id::default());
                 let text = error.message();
                 if error.code() == Some(Code::NoGroup) || text.starts_with("UNBLOCKED") {
                     self.has_group = false;
-                    return Ok(Catch::default());
+                    return Ok(StepResult::default());
                 }
                 Err(error)
             }
         }
     }
 
-    async fn try_step(&mut self, room: usize, held: &HashSet<Id>) -> Result<Catch> {
+    async fn try_step(&mut self, room: usize, held: &HashSet<Id>) -> Result<StepResult> {
         if !self.has_group {
-            let made_group = self.make_group().await?;
+            let created_group = self.create_group().await?;
             (self.has_group, self.had_group) = (true, true);
-            return Ok(Catch { made_group, ..Catch::default() });
+            return Ok(StepResult { created_group, ..StepResult::default() });
         }
-        if let Some(behind) = self.recover_behind {
-            return self.recover(behind, room, held).await;
+        if let Some(after) = self.recover_after {
+            return self.recover(after, room, held).await;
         }
         let now = Instant::now();
         let mut block = self.claim_at.saturating_duration_since(now).as_millis();
@@ -140,20 +140,22 @@ impl Source {
     }
 
     /// Reads new entries.
-    async fn read(&mut self, room: usize, block_ms: u64) -> Result<Catch> {
+    async fn read(&mut self, room: usize, block_ms: u64) -> Result<StepResult> {
         let session = match &mut self.session {
             Some(session) => session,
-            none => none.insert(self.db.session_for(&self.plan.stream).await.map_err(passing)?),
+            none => {
+                none.insert(self.db.session_for(&self.plan.stream).await.map_err(as_temporary)?)
+            }
         };
         let plan = &self.plan;
         let read = session
             .xreadgroup_block::<Read>(&plan.group, &plan.member, block_ms, &plan.stream, ">")
             .count(room)
-            .timeout(Duration::from_millis(block_ms) + ANSWER_WITHIN);
-        let mut catch = Catch::default();
-        let read = read.await.map_err(passing)?;
-        read.into_iter().for_each(|(_, entries)| catch.add(entries, |_| 1));
-        Ok(catch)
+            .timeout(Duration::from_millis(block_ms) + REPLY_MARGIN);
+        let mut result = StepResult::default();
+        let read = read.await.map_err(as_temporary)?;
+        read.into_iter().for_each(|(_, entries)| result.add(entries, |_| 1));
+        Ok(result)
     }
 
     /// Reads entries that are pending for this member and not held: an earlier run left them, or their delivery was
@@ -161,12 +163,12 @@ impl Source {
     ///
     /// The entries are listed first, which does not count as a delivery. Then only the missing entries are read, so the
     /// delivery counts of the others do not change.
-    async fn recover(&mut self, behind: Id, room: usize, held: &HashSet<Id>) -> Result<Catch> {
+    async fn recover(&mut self, after: Id, room: usize, held: &HashSet<Id>) -> Result<StepResult> {
         let plan = &self.plan;
         let look = held.len() + room;
         let listed = self
             .db
-            .xpending_range::<Pending>(&plan.stream, &plan.group, format!("({behind}"), "+", look)
+            .xpending_range::<Pending>(&plan.stream, &plan.group, format!("({after}"), "+", look)
             .consumer(&plan.member)
             .await?;
         let counts: HashMap<Id, u64> =
@@ -175,24 +177,24 @@ impl Source {
         let last = listed.iter().filter(missing).nth(room - 1).or(listed.last());
         let is_last_page =
             listed.len() < look && last.map(|one| one.0) == listed.last().map(|one| one.0);
-        let mut catch = Catch::default();
+        let mut result = StepResult::default();
         let taken: Vec<&Pending> = listed.iter().filter(missing).take(room).collect();
         for run in runs(&listed, &taken) {
             let Some(first) = run.first() else { continue };
-            let (stream, behind) = (&plan.stream, first.before());
-            let read = self.db.xreadgroup::<Read>(&plan.group, &plan.member, stream, behind);
+            let (stream, after) = (&plan.stream, first.before());
+            let read = self.db.xreadgroup::<Read>(&plan.group, &plan.member, stream, after);
             for (_, entries) in read.count(run.len()).await? {
                 // Other members may have claimed some of the entries in the meantime. In that case, later entries
                 // arrive instead.
-                catch.add(entries, |id| counts.get(&id).map_or(1, |count| count + 1));
+                result.add(entries, |id| counts.get(&id).map_or(1, |count| count + 1));
             }
         }
-        self.recover_behind = last.map(|one| one.0).filter(|_| !is_last_page);
-        Ok(catch)
+        self.recover_after = last.map(|one| one.0).filter(|_| !is_last_page);
+        Ok(result)
     }
 
     /// Claims entries of any member that have been pending for too long.
-    async fn claim(&mut self, room: usize) -> Result<Catch> {
+    async fn claim(&mut self, room: usize) -> Result<StepResult> {
         let plan = &self.plan;
         let (idle_ms, from) = (plan.claim_idle.as_millis() as u64, self.claim_from);
         let page = self
@@ -206,9 +208,10 @@ impl Source {
         if page.next == Id::default() {
             self.claim_at = Instant::now() + plan.claim_idle / 2;
         }
-        let mut catch = Catch { are_claimed: true, deleted: page.deleted, ..Catch::default() };
-        catch.add(page.entries, |id| counts.get(&id).copied().unwrap_or(1));
-        Ok(catch)
+        let mut result =
+            StepResult { are_claimed: true, deleted: page.deleted, ..StepResult::default() };
+        result.add(page.entries, |id| counts.get(&id).copied().unwrap_or(1));
+        Ok(result)
     }
 
     /// The delivery counts of these entries, which belong to this member.
@@ -218,11 +221,11 @@ impl Source {
         while let (Some(first), Some(last)) = (ids.first(), ids.last()) {
             let listed = self
                 .db
-                .xpending_range::<Pending>(&plan.stream, &plan.group, first, last, LOOK)
+                .xpending_range::<Pending>(&plan.stream, &plan.group, first, last, PAGE_LEN)
                 .consumer(&plan.member)
                 .await?;
             // Any number of other entries may be between the first and the last.
-            let end = listed.last().filter(|_| listed.len() == LOOK).map(|one| one.0);
+            let end = listed.last().filter(|_| listed.len() == PAGE_LEN).map(|one| one.0);
             counts.extend(listed.into_iter().map(|(id, _, _, count)| (id, count)));
             ids.retain(|id| end.is_some_and(|end| *id > end));
         }
@@ -230,13 +233,13 @@ impl Source {
     }
 
     /// Creates the group if it does not exist. Returns whether it created it.
-    async fn make_group(&mut self) -> Result<bool> {
+    async fn create_group(&mut self) -> Result<bool> {
         let plan = &self.plan;
         let begin = match plan.begin {
-            _ if self.had_group => self.begin_again().await?.to_string(),
+            _ if self.had_group => self.restart_id().await?.to_string(),
             Begin::Oldest => "0".to_owned(),
             Begin::Newest => "$".to_owned(),
-            Begin::Behind(id) => id.to_string(),
+            Begin::After(id) => id.to_string(),
         };
         let made = self.db.xgroup_create(&plan.stream, &plan.group, begin).mk_stream().await;
         let is_new = match made {
@@ -246,13 +249,13 @@ impl Source {
         // The group's position is needed if the group is deleted before an entry arrives.
         let groups = self.db.xinfo_groups::<HashMap<String, Value>>(&plan.stream).await?;
         let ours = groups.iter().find(|group| bytes(group, "name") == Some(&plan.group));
-        let stands_at = ours.and_then(|group| id(group, "last-delivered-id"));
-        self.last_seen = stands_at.unwrap_or(self.last_seen);
+        let position = ours.and_then(|group| id(group, "last-delivered-id"));
+        self.last_seen = position.unwrap_or(self.last_seen);
         Ok(is_new)
     }
 
     /// The start ID for a group that existed before. If the stream was created again, all of its entries are new.
-    async fn begin_again(&self) -> Result<Id> {
+    async fn restart_id(&self) -> Result<Id> {
         let last_seen = self.last_seen;
         let stream = self.db.xinfo_stream::<HashMap<String, Value>>(&self.plan.stream).await;
         let newest = match stream {
@@ -293,7 +296,7 @@ fn runs(listed: &[Pending], taken: &[&Pending]) -> Vec<Vec<Id>> {
 }
 
 /// Treats errors of the blocking connection as temporary, because a new connection is opened.
-fn passing(error: Error) -> Error {
+fn as_temporary(error: Error) -> Error {
     match error.kind() {
         Kind::Closed | Kind::Server(Code::Err) => {
             Error::lost(Phase::Queued, &format!("the consumer's own connection: {error}"))
@@ -303,7 +306,7 @@ fn passing(error: Error) -> Error {
 }
 
 /// Reports whether an error is permanent.
-pub(super) fn is_final(error: &Error) -> bool {
+pub(super) fn is_permanent(error: &Error) -> bool {
     match error.kind() {
         Kind::Closed | Kind::Invalid | Kind::UnexpectedReply => true,
         Kind::Server(code) => matches!(

@@ -10,14 +10,14 @@
 //!    entries as there is room for, so `held` never exceeds the room.
 //! 2. At most one step of the source, one acknowledgment and one report of entries in progress run at a time. Results
 //!    that arrive in the meantime are sent with the next one.
-//! 3. All of these are tasks in `handlers` or `errands`, which are dropped together with the worker.
+//! 3. All of these are tasks in `handlers` or `background`, which are dropped together with the worker.
 
 use super::event::{Event, Fate, Summary};
 use super::ledger::{self, IDS_MAX};
 use super::message::{Id, Message};
 use super::queue::Queue;
-use super::source::{Catch, Source, is_final};
-use super::{Plan, Spent, Until};
+use super::source::{Source, StepResult, is_permanent};
+use super::{OnExhausted, Plan, Until};
 use crate::client::Client;
 use crate::error::{Error, Result};
 use bytes::Bytes;
@@ -32,9 +32,9 @@ use tokio::task::{AbortHandle, JoinError, JoinSet};
 const BACKOFF_FIRST: Duration = Duration::from_millis(10);
 const BACKOFF_LONGEST: Duration = Duration::from_secs(2);
 /// The time limit for the final reports during shutdown.
-const END_WITHIN: Duration = Duration::from_secs(5);
+const SHUTDOWN_LIMIT: Duration = Duration::from_secs(5);
 /// An idle loop wakes up at this interval.
-const REST_LONGEST: Duration = Duration::from_secs(60);
+const SLEEP_LONGEST: Duration = Duration::from_secs(60);
 
 /// The pause before a retry, which doubles each time.
 #[derive(Debug, Default)]
@@ -57,7 +57,7 @@ struct Held {
     /// When its handler began.
     began: Instant,
     /// True if a handler has already started on the entry in this run.
-    was_begun: bool,
+    was_started: bool,
 }
 
 /// The result of a handler's task.
@@ -67,14 +67,14 @@ enum Outcome {
     /// The entry's retry was due, but the entry is no longer pending.
     Gone,
     /// The server could not record the new attempt.
-    NotBegun,
+    NotStarted,
 }
 
 /// Tasks other than handlers.
-enum Errand {
-    Step(Box<Source>, Instant, Result<Catch>),
-    Confirmed(Vec<Id>, Result<()>),
-    Noted(Vec<Id>, Instant, Result<()>),
+enum Completed {
+    Step(Box<Source>, Instant, Result<StepResult>),
+    Acknowledged(Vec<Id>, Result<()>),
+    IdleReset(Vec<Id>, Instant, Result<()>),
     Buried(Id, String, Result<()>),
 }
 
@@ -87,7 +87,7 @@ pub(super) struct Worker<F> {
     queue: Queue,
     handlers: JoinSet<Outcome>,
     tasks: HashMap<tokio::task::Id, Id>,
-    errands: JoinSet<Errand>,
+    background: JoinSet<Completed>,
     /// `None` while a step is in progress.
     source: Option<Box<Source>>,
     step: Option<AbortHandle>,
@@ -95,12 +95,12 @@ pub(super) struct Worker<F> {
     step_backoff: Backoff,
     /// IDs to acknowledge. The next field has those that are being acknowledged.
     done: Vec<Id>,
-    confirming: Vec<Id>,
-    confirm_at: Instant,
-    confirm_backoff: Backoff,
+    acknowledging: Vec<Id>,
+    acknowledge_at: Instant,
+    acknowledge_backoff: Backoff,
     burials: usize,
-    is_noting: bool,
-    note_at: Instant,
+    is_resetting_idle: bool,
+    idle_reset_at: Instant,
     /// When shutdown must be complete, after it has begun.
     deadline: Option<Instant>,
     failure: Option<Error>,
@@ -125,17 +125,17 @@ where
             queue: Queue::default(),
             handlers: JoinSet::new(),
             tasks: HashMap::new(),
-            errands: JoinSet::new(),
+            background: JoinSet::new(),
             step: None,
             step_at: now,
             step_backoff: Backoff::default(),
             done: Vec::new(),
-            confirming: Vec::new(),
-            confirm_at: now,
-            confirm_backoff: Backoff::default(),
+            acknowledging: Vec::new(),
+            acknowledge_at: now,
+            acknowledge_backoff: Backoff::default(),
             burials: 0,
-            is_noting: false,
-            note_at: now,
+            is_resetting_idle: false,
+            idle_reset_at: now,
             deadline: None,
             failure: None,
             summary: Summary::default(),
@@ -147,8 +147,8 @@ where
             let now = Instant::now();
             self.begin_handlers(now);
             self.begin_step(now);
-            self.begin_confirming(now);
-            self.begin_noting(now);
+            self.begin_acknowledging(now);
+            self.begin_idle_reset(now);
             if self.is_over(now) {
                 break;
             }
@@ -163,7 +163,7 @@ where
                         self.handler_ended(done);
                     }
                 }
-                Some(done) = self.errands.join_next() => self.errand_ended(done),
+                Some(done) = self.background.join_next() => self.background_ended(done),
                 () = tokio::time::sleep_until(wake) => {}
             }
         }
@@ -171,7 +171,7 @@ where
     }
 
     fn wakes_at(&self, now: Instant) -> Instant {
-        let mut wake = self.note_at.min(now + REST_LONGEST);
+        let mut wake = self.idle_reset_at.min(now + SLEEP_LONGEST);
         match self.deadline {
             Some(deadline) => wake = wake.min(deadline),
             None => {
@@ -181,8 +181,8 @@ where
                 }
             }
         }
-        let is_to_confirm = self.confirming.is_empty() && !self.done.is_empty();
-        if is_to_confirm { wake.min(self.confirm_at) } else { wake }
+        let must_acknowledge = self.acknowledging.is_empty() && !self.done.is_empty();
+        if must_acknowledge { wake.min(self.acknowledge_at) } else { wake }
     }
 
     // Starting tasks.
@@ -195,13 +195,13 @@ where
         while self.handlers.len() < self.plan.parallel {
             let Some(id) = self.queue.pop() else { break };
             let Some(held) = self.held.get_mut(&id) else { continue };
-            let is_again = std::mem::replace(&mut held.was_begun, true);
+            let is_again = std::mem::replace(&mut held.was_started, true);
             held.began = now;
             held.message.deliveries += u64::from(is_again);
             let message = held.message.clone();
             if is_again {
                 self.summary.retried += 1;
-                self.plan.tell(&Event::Retried { id, deliveries: message.deliveries });
+                self.plan.notify(&Event::Retried { id, deliveries: message.deliveries });
             }
             let (db, plan) = (self.db.clone(), Arc::clone(&self.plan));
             let handler = Arc::clone(&self.handler);
@@ -210,7 +210,7 @@ where
                     match ledger::count_attempt(&db, &plan, &message).await {
                         Ok(true) => {}
                         Ok(false) => return Outcome::Gone,
-                        Err(_) => return Outcome::NotBegun,
+                        Err(_) => return Outcome::NotStarted,
                     }
                 }
                 match handler(message).await {
@@ -228,37 +228,37 @@ where
             return;
         }
         let Some(mut source) = self.source.take() else { return };
-        let held: HashSet<Id> = match source.looks_back() {
+        let held: HashSet<Id> = match source.is_recovering() {
             true => self.held.keys().copied().collect(),
             false => HashSet::new(),
         };
-        let step = self.errands.spawn(async move {
-            let caught = source.step(room, &held).await;
-            Errand::Step(source, now, caught)
+        let step = self.background.spawn(async move {
+            let result = source.step(room, &held).await;
+            Completed::Step(source, now, result)
         });
         self.step = Some(step);
     }
 
-    fn begin_confirming(&mut self, now: Instant) {
-        if !self.confirming.is_empty() || self.done.is_empty() || now < self.confirm_at {
+    fn begin_acknowledging(&mut self, now: Instant) {
+        if !self.acknowledging.is_empty() || self.done.is_empty() || now < self.acknowledge_at {
             return;
         }
         let ids: Vec<Id> = self.done.drain(..self.done.len().min(IDS_MAX)).collect();
-        self.confirming.clone_from(&ids);
+        self.acknowledging.clone_from(&ids);
         let (db, plan) = (self.db.clone(), Arc::clone(&self.plan));
-        self.errands.spawn(async move {
-            let confirmed = ledger::confirm(&db, &plan, &ids).await;
-            Errand::Confirmed(ids, confirmed)
+        self.background.spawn(async move {
+            let acknowledged = ledger::acknowledge(&db, &plan, &ids).await;
+            Completed::Acknowledged(ids, acknowledged)
         });
     }
 
     /// Reports long-running entries, so that other members do not claim them.
-    fn begin_noting(&mut self, now: Instant) {
-        if now < self.note_at {
+    fn begin_idle_reset(&mut self, now: Instant) {
+        if now < self.idle_reset_at {
             return;
         }
-        self.note_at = now + self.plan.claim_idle / 8;
-        if self.is_noting {
+        self.idle_reset_at = now + self.plan.claim_idle / 8;
+        if self.is_resetting_idle {
             return;
         }
         let is_old = |held: &&Held| now.duration_since(held.touched) >= self.plan.claim_idle / 2;
@@ -266,11 +266,11 @@ where
         if ids.is_empty() {
             return;
         }
-        self.is_noting = true;
+        self.is_resetting_idle = true;
         let (db, plan) = (self.db.clone(), Arc::clone(&self.plan));
-        self.errands.spawn(async move {
-            let noted = ledger::hold(&db, &plan, &ids).await;
-            Errand::Noted(ids, now, noted)
+        self.background.spawn(async move {
+            let reset = ledger::reset_idle(&db, &plan, &ids).await;
+            Completed::IdleReset(ids, now, reset)
         });
     }
 
@@ -291,27 +291,32 @@ where
             Outcome::Handled => {
                 self.summary.handled += 1;
                 let took = held.began.elapsed();
-                self.plan.tell(&Event::Handled { id, deliveries, took });
+                self.plan.notify(&Event::Handled { id, deliveries, took });
                 self.queue.settle(held.key.as_ref());
                 self.done.push(id);
             }
             Outcome::Failed(why) if deliveries >= self.plan.attempts => {
                 self.summary.failed += 1;
-                self.plan.tell(&Event::Failed { id, deliveries, why: &why, again_in: None });
+                self.plan.notify(&Event::Failed { id, deliveries, why: &why, again_in: None });
                 self.queue.settle(held.key.as_ref());
                 self.give_up(id, why);
             }
             Outcome::Failed(why) => {
                 self.summary.failed += 1;
                 let rest = self.plan.rest(deliveries);
-                self.plan.tell(&Event::Failed { id, deliveries, why: &why, again_in: Some(rest) });
+                self.plan.notify(&Event::Failed {
+                    id,
+                    deliveries,
+                    why: &why,
+                    again_in: Some(rest),
+                });
                 self.queue.again(id, Instant::now() + rest);
             }
             Outcome::Gone => {
                 self.queue.settle(held.key.as_ref());
                 self.held.remove(&id);
             }
-            Outcome::NotBegun => {
+            Outcome::NotStarted => {
                 held.message.deliveries -= 1;
                 self.queue.again(id, Instant::now() + BACKOFF_LONGEST.min(self.plan.retry_longest));
             }
@@ -322,44 +327,44 @@ where
     fn give_up(&mut self, id: Id, why: String) {
         let Some(held) = self.held.get(&id) else { return };
         let deliveries = held.message.deliveries;
-        let fate = match &self.plan.spent {
-            Spent::DeadLetter(stream) => {
+        let fate = match &self.plan.on_exhausted {
+            OnExhausted::DeadLetter(stream) => {
                 self.burials += 1;
                 let (db, plan, stream) = (self.db.clone(), Arc::clone(&self.plan), stream.clone());
                 let message = held.message.clone();
-                self.errands.spawn(async move {
+                self.background.spawn(async move {
                     let buried = ledger::bury(&db, &plan, &stream, &message, &why).await;
-                    Errand::Buried(id, why, buried)
+                    Completed::Buried(id, why, buried)
                 });
                 return;
             }
-            Spent::Discard => {
+            OnExhausted::Discard => {
                 self.done.push(id);
                 Fate::Discarded
             }
-            Spent::Keep => {
+            OnExhausted::Keep => {
                 self.held.remove(&id);
                 Fate::Kept
             }
         };
         self.summary.dead += 1;
-        self.plan.tell(&Event::Dead { id, deliveries, why: &why, fate });
+        self.plan.notify(&Event::Dead { id, deliveries, why: &why, fate });
     }
 
-    fn errand_ended(&mut self, ended: std::result::Result<Errand, JoinError>) {
-        let errand = match ended {
-            Ok(errand) => errand,
+    fn background_ended(&mut self, ended: std::result::Result<Completed, JoinError>) {
+        let completed = match ended {
+            Ok(completed) => completed,
             Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
             // Shutdown has aborted the last step of the source.
             Err(_) => return,
         };
-        match errand {
-            Errand::Step(source, began, caught) => {
+        match completed {
+            Completed::Step(source, began, result) => {
                 (self.source, self.step) = (Some(source), None);
-                match caught {
-                    Ok(catch) => {
+                match result {
+                    Ok(result) => {
                         self.step_backoff = Backoff::default();
-                        self.take(catch, began);
+                        self.take(result, began);
                     }
                     Err(error) => {
                         let again_in = self.step_backoff.next();
@@ -368,38 +373,38 @@ where
                     }
                 }
             }
-            Errand::Confirmed(ids, confirmed) => {
-                self.confirming.clear();
-                match confirmed {
+            Completed::Acknowledged(ids, acknowledged) => {
+                self.acknowledging.clear();
+                match acknowledged {
                     Ok(()) => {
-                        self.confirm_backoff = Backoff::default();
+                        self.acknowledge_backoff = Backoff::default();
                         ids.iter().for_each(|id| drop(self.held.remove(id)));
                     }
                     Err(error) => {
-                        let again_in = self.confirm_backoff.next();
-                        self.confirm_at = Instant::now() + again_in;
+                        let again_in = self.acknowledge_backoff.next();
+                        self.acknowledge_at = Instant::now() + again_in;
                         // The next attempt acknowledges these first, together with others.
                         self.done.splice(..0, ids);
                         self.interrupted(error, again_in);
                     }
                 }
             }
-            Errand::Noted(ids, at, noted) => {
-                self.is_noting = false;
-                if noted.is_ok() {
+            Completed::IdleReset(ids, at, reset) => {
+                self.is_resetting_idle = false;
+                if reset.is_ok() {
                     for id in ids {
                         self.held.entry(id).and_modify(|held| held.touched = at);
                     }
                 }
             }
-            Errand::Buried(id, why, buried) => {
+            Completed::Buried(id, why, buried) => {
                 self.burials -= 1;
                 let Some(held) = self.held.remove(&id) else { return };
                 match buried {
                     Ok(()) => {
                         let (deliveries, fate) = (held.message.deliveries, Fate::DeadLetter);
                         self.summary.dead += 1;
-                        self.plan.tell(&Event::Dead { id, deliveries, why: &why, fate });
+                        self.plan.notify(&Event::Dead { id, deliveries, why: &why, fate });
                     }
                     Err(error) => {
                         self.held.insert(id, held);
@@ -411,37 +416,37 @@ where
     }
 
     fn interrupted(&mut self, error: Error, again_in: Duration) {
-        if is_final(&error) {
+        if is_permanent(&error) {
             self.stop(Some(error));
         } else {
-            self.plan.tell(&Event::Interrupted { error: &error, again_in });
+            self.plan.notify(&Event::Interrupted { error: &error, again_in });
         }
     }
 
     /// Handles entries that arrived.
-    fn take(&mut self, catch: Catch, touched: Instant) {
-        if catch.made_group {
-            self.plan.tell(&Event::GroupMade);
+    fn take(&mut self, result: StepResult, touched: Instant) {
+        if result.created_group {
+            self.plan.notify(&Event::GroupCreated);
         }
-        for id in catch.deleted {
-            self.plan.tell(&Event::Deleted { id });
+        for id in result.deleted {
+            self.plan.notify(&Event::Deleted { id });
             if !self.held.contains_key(&id) {
                 self.done.push(id);
             }
         }
-        for message in catch.messages {
+        for message in result.messages {
             let (id, deliveries) = (message.id, message.deliveries);
             if self.held.contains_key(&id) {
                 continue;
             }
-            if catch.are_claimed {
+            if result.are_claimed {
                 self.summary.claimed += 1;
-                self.plan.tell(&Event::Claimed { id, deliveries });
+                self.plan.notify(&Event::Claimed { id, deliveries });
             }
             let key = self.plan.key.as_ref().and_then(|field| message.raw_field(field)).cloned();
-            let is_spent = deliveries > self.plan.attempts;
-            let held = Held { message, key, touched, began: touched, was_begun: false };
-            if is_spent {
+            let is_exhausted = deliveries > self.plan.attempts;
+            let held = Held { message, key, touched, began: touched, was_started: false };
+            if is_exhausted {
                 self.held.insert(id, held);
                 self.give_up(
                     id,
@@ -449,7 +454,7 @@ where
                 );
                 continue;
             }
-            self.queue.arrive(id, held.key.as_ref());
+            self.queue.add(id, held.key.as_ref());
             self.held.insert(id, held);
         }
     }
@@ -465,7 +470,7 @@ where
             if let Some(step) = self.step.take() {
                 step.abort();
             }
-            self.plan.tell(&Event::Stopping);
+            self.plan.notify(&Event::Stopping);
         }
     }
 
@@ -473,7 +478,7 @@ where
         let Some(deadline) = self.deadline else { return false };
         let is_done = self.handlers.is_empty()
             && self.burials == 0
-            && self.confirming.is_empty()
+            && self.acknowledging.is_empty()
             && self.done.is_empty();
         // After a permanent error, waiting for acknowledgments is pointless.
         now >= deadline || is_done || (self.failure.is_some() && self.handlers.is_empty())
@@ -481,19 +486,19 @@ where
 
     async fn end(mut self) -> Result<Summary> {
         // If these reports are lost, other members claim the entries after the idle time.
-        let _ = tokio::time::timeout(END_WITHIN, self.hand_over()).await;
+        let _ = tokio::time::timeout(SHUTDOWN_LIMIT, self.hand_over()).await;
         self.failure.map_or(Ok(self.summary), Err)
     }
 
     /// The final reports: acknowledged entries, returned entries, and possibly the removal of the member.
     async fn hand_over(&mut self) {
         self.handlers.shutdown().await;
-        self.errands.shutdown().await;
-        let done: Vec<Id> = self.confirming.drain(..).chain(self.done.drain(..)).collect();
+        self.background.shutdown().await;
+        let done: Vec<Id> = self.acknowledging.drain(..).chain(self.done.drain(..)).collect();
         for ids in done.chunks(IDS_MAX) {
-            let _ = ledger::confirm(&self.db, &self.plan, ids).await;
+            let _ = ledger::acknowledge(&self.db, &self.plan, ids).await;
         }
-        let begun = self.held.values().filter(|held| held.was_begun);
+        let begun = self.held.values().filter(|held| held.was_started);
         let begun = begun.map(|held| (held.message.id, held.message.deliveries)).collect();
         self.summary.returned =
             ledger::give_back(&self.db, &self.plan, &begun).await.unwrap_or_default();

@@ -1,10 +1,10 @@
 //! The state that callers and the driver of a lane share: bytes to send, the callers that wait for replies, and whether
 //! the connection is open. A single lock, held only while bytes are copied.
 
-use super::for_room::{ForRoom, WAITING_MAX};
 use super::io::Writer;
-use super::pool::Seat;
+use super::pool::PoolSlot;
 use super::slot::Slot;
+use super::wait_queue::{WAITING_MAX, WaitQueue};
 use super::{Answer, Waiting};
 use crate::command::Replay;
 use crate::error::{Error, Kind, Phase, Result};
@@ -32,7 +32,7 @@ pub enum WhenFull {
     #[default]
     Wait,
     /// The command fails immediately with [`Kind::Overloaded`].
-    Refuse,
+    Fail,
 }
 
 /// How a lane is bounded.
@@ -64,14 +64,14 @@ impl Bounds {
 
     /// Handles a full queue: the caller gets an error, or waits with the others.
     #[cold]
-    pub(super) fn refuse(
+    pub(super) fn handle_full(
         &self,
         full: std::fmt::Arguments<'_>,
-        waiting: &mut ForRoom,
+        waiting: &mut WaitQueue,
         timeout: Option<Duration>,
         waker: &Waker,
     ) -> Result<Submitted> {
-        if self.when_full == WhenFull::Refuse {
+        if self.when_full == WhenFull::Fail {
             return Err(Error::new(Kind::Overloaded, format!("{full}, nothing was sent")));
         }
         let until =
@@ -116,7 +116,7 @@ pub(crate) struct Entry {
 pub(crate) struct Shared {
     pub(crate) bounds: Bounds,
     /// The lane's slot in a pool. A lane in a pool takes its requests from the pool, and nothing is queued here.
-    pub(crate) seat: Option<Seat>,
+    pub(crate) pool_slot: Option<PoolSlot>,
     pub(crate) tallies: Tallies,
     cell: Mutex<Cell>,
 }
@@ -137,7 +137,7 @@ pub(crate) struct Cell {
     /// The total cost of all requests without a reply.
     pub(crate) bytes: usize,
     /// The tasks that wait for room.
-    waiting: ForRoom,
+    waiting: WaitQueue,
     /// The connection, while it can be written to.
     pub(crate) writer: Option<Writer>,
     /// True while a caller is writing to the socket.
@@ -168,7 +168,7 @@ impl Shared {
             driver: None,
             held: 0,
             bytes: 0,
-            waiting: ForRoom::default(),
+            waiting: WaitQueue::default(),
             writer: None,
             is_writing: false,
             ticks: false,
@@ -179,12 +179,12 @@ impl Shared {
             is_broken: false,
             failure: None,
         };
-        Shared { bounds, seat: None, tallies: Tallies::default(), cell: Mutex::new(cell) }
+        Shared { bounds, pool_slot: None, tallies: Tallies::default(), cell: Mutex::new(cell) }
     }
 
     /// The state of a lane in a pool.
-    pub(crate) fn seated(bounds: Bounds, seat: Seat) -> Shared {
-        Shared { seat: Some(seat), ..Shared::new(bounds) }
+    pub(crate) fn in_pool(bounds: Bounds, pool_slot: PoolSlot) -> Shared {
+        Shared { pool_slot: Some(pool_slot), ..Shared::new(bounds) }
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Cell> {
@@ -207,7 +207,7 @@ impl Shared {
         // A single request is accepted regardless of its size; otherwise it could never be sent.
         if cell.bytes > 0 && cell.bytes + cost(requests) > self.bounds.bytes_max {
             let full = format_args!("{} bytes wait for replies", cell.bytes);
-            return self.bounds.refuse(full, &mut cell.waiting, timeout, waker);
+            return self.bounds.handle_full(full, &mut cell.waiting, timeout, waker);
         }
         let begin = cell.out.len();
         cell.make_room(requests, &self.bounds);
@@ -228,7 +228,7 @@ impl Shared {
         if was_idle
             && cell.ticks
             && !cell.is_held
-            && self.seat.is_none()
+            && self.pool_slot.is_none()
             // The first of several replies could arrive before the last request is sent.
             && requests.len() == 1
             && cell.driver.is_some()
@@ -322,7 +322,7 @@ impl Shared {
     /// Retires the lane: no more requests are accepted, and unsent ones are sent elsewhere.
     pub(crate) fn retire(&self) {
         self.lock().is_retired = true;
-        self.turn_away();
+        self.reject_unsent();
     }
 
     pub(crate) fn is_retired(&self) -> bool {
@@ -336,7 +336,7 @@ impl Shared {
 
     /// Ends the lane: nothing more can be sent, and all waiting callers get an error.
     pub(super) fn finish(&self) {
-        self.seat.iter().for_each(Seat::end);
+        self.pool_slot.iter().for_each(PoolSlot::end);
         let (entries, error, woken) = {
             let mut cell = self.lock();
             cell.is_closed = true;
@@ -355,19 +355,19 @@ impl Shared {
     }
 
     /// Returns an error for each request of which nothing was sent, so that its caller can send it elsewhere.
-    pub(crate) fn turn_away(&self) {
-        self.seat.iter().for_each(Seat::turn_away);
+    pub(crate) fn reject_unsent(&self) {
+        self.pool_slot.iter().for_each(PoolSlot::reject_unsent);
         let mut woken = Vec::new();
         {
             let mut cell = self.lock();
             let mut sent = cell.sent_by_callers;
             for entry in &mut cell.entries {
                 if sent == 0 {
-                    woken.extend(entry.answer(Err(elsewhere())));
+                    woken.extend(entry.answer(Err(retired())));
                 }
                 sent = sent.saturating_sub(entry.len);
             }
-            woken.extend(cell.forget_unwanted());
+            woken.extend(cell.drop_abandoned());
             // Each task discovers on its own that the lane accepts nothing.
             woken.extend(cell.release(0));
         }
@@ -381,7 +381,7 @@ impl Shared {
             let mut cell = self.lock();
             let cell = &mut *cell;
             // Each task discovers on its own that it has timed out.
-            over.extend(cell.waiting.take_over(now));
+            over.extend(cell.waiting.take_expired(now));
             // A request that is being written is neither sent nor unsent.
             if !cell.is_writing {
                 let mut sent = cell.sent_by_callers;
@@ -398,7 +398,7 @@ impl Shared {
                         over.extend(entry.answer(Err(error.clone())));
                     }
                 }
-                over.extend(cell.forget_unwanted());
+                over.extend(cell.drop_abandoned());
             }
         }
         over.into_iter().for_each(Waker::wake);
@@ -481,8 +481,8 @@ pub(crate) fn closed() -> Error {
 }
 
 /// The error of a request that a retired lane did not send.
-pub(crate) fn elsewhere() -> Error {
-    Error::lost(Phase::Queued, "the node has no more part in this")
+pub(crate) fn retired() -> Error {
+    Error::lost(Phase::Queued, "the node no longer serves this request")
 }
 
 impl Cell {
@@ -505,14 +505,14 @@ impl Cell {
 
     /// Drops unsent requests that no caller waits for. Must not be called while a caller is writing.
     #[must_use]
-    fn forget_unwanted(&mut self) -> Vec<Waker> {
+    fn drop_abandoned(&mut self) -> Vec<Waker> {
         let mut sent = self.sent_by_callers;
-        let mut is_unwanted = |entry: &Entry| {
+        let mut is_abandoned = |entry: &Entry| {
             let is_sent = sent > 0;
             sent = sent.saturating_sub(entry.len);
             !is_sent && !entry.is_awaited()
         };
-        if !self.entries.iter().any(&mut is_unwanted) {
+        if !self.entries.iter().any(&mut is_abandoned) {
             return Vec::new();
         }
         let (mut sent, mut kept, mut at, mut freed) = (self.sent_by_callers, 0, 0, 0);
@@ -540,7 +540,7 @@ impl Cell {
     #[must_use]
     pub(crate) fn release(&mut self, cost: usize) -> Vec<Waker> {
         self.bytes = self.bytes.saturating_sub(cost);
-        self.waiting.take()
+        self.waiting.take_all()
     }
 
     /// Prevents callers from starting to write. Reports whether one is writing now.
@@ -564,7 +564,7 @@ impl Cell {
     /// Why the lane accepts no more requests.
     pub(crate) fn end(&self) -> Error {
         match &self.failure {
-            _ if self.is_retired && !self.is_closed => elsewhere(),
+            _ if self.is_retired && !self.is_closed => retired(),
             Some(failure) if !self.is_given_up => failure.clone(),
             _ => closed(),
         }

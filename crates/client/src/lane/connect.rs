@@ -1,13 +1,13 @@
 //! Opens a connection and sets its protocol, login, database and name. All of these are sent in one write, so the setup
 //! takes one round trip.
 
-use super::attend::auth;
+use super::external::auth;
 use super::io::{self, ReadSide, Writer};
 use crate::address::Address;
-use crate::client::sentinel::Place;
+use crate::client::sentinel::Destination;
 use crate::credentials::{Login, Source};
 use crate::error::{Code, Error, Kind, Result};
-use crate::observe::Watched;
+use crate::observe::ObservedServer;
 use crate::reply::Reply;
 use crate::request::{Request, Traits};
 use crate::wait::Home;
@@ -27,7 +27,7 @@ use tokio::time::sleep;
 
 /// TCP keep-alive: the idle time before the operating system probes the peer.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(2);
-const KEEPALIVE_EACH: Duration = Duration::from_secs(1);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(1);
 const KEEPALIVE_PROBES: u32 = 2;
 /// If a host has several addresses and the earlier ones have not replied for this time, the next one is tried as well.
 const STAGGER: Duration = Duration::from_millis(250);
@@ -89,7 +89,7 @@ impl Tuning {
 pub(crate) struct Setup {
     /// The address of the server, if it is fixed.
     pub(crate) address: Address,
-    pub(crate) place: Place,
+    pub(crate) destination: Destination,
     /// The TLS client, if TLS is used.
     #[cfg(feature = "tls")]
     pub(crate) tls: Option<crate::tls::TlsClient>,
@@ -105,7 +105,7 @@ pub(crate) struct Setup {
     pub(crate) silence_max: Duration,
     pub(crate) tuning: Tuning,
     /// The observers of its connections.
-    pub(crate) watched: Option<Arc<Watched>>,
+    pub(crate) observed: Option<Arc<ObservedServer>>,
     /// The request that turns on tracking. It is sent after the rest of the setup, requires RESP3, and must succeed.
     pub(crate) tracking: Option<Request>,
     /// The thread that runs this connection, if all connections of the client share one.
@@ -138,8 +138,8 @@ pub(crate) async fn open(setup: &Setup) -> Result<Connection> {
     let opened = tokio::time::timeout(setup.connect_timeout, introduce(setup)).await;
     opened.unwrap_or_else(|_| {
         let limit = setup.connect_timeout;
-        let text = match &setup.place {
-            Place::Fixed => format!("no connection to {} within {limit:?}", setup.address),
+        let text = match &setup.destination {
+            Destination::Fixed => format!("no connection to {} within {limit:?}", setup.address),
             _ => format!("no connection to the primary that Sentinel names within {limit:?}"),
         };
         Err(Error::new(Kind::Disconnected, text))
@@ -156,7 +156,7 @@ async fn introduce(setup: &Setup) -> Result<Connection> {
 
 async fn greet(setup: &Setup) -> Result<Connection> {
     let login = setup.credentials.credentials.current().await?;
-    let (address, switches) = setup.place.find(&setup.address).await?;
+    let (address, switches) = setup.destination.find(&setup.address).await?;
     let (reader, writer) = socket(setup, &address).await?;
     let origin = Origin { address, switches, login };
     let (buffer, server) = (BytesMut::new(), HashMap::new());
@@ -229,7 +229,7 @@ fn watch(stream: &TcpStream, tuning: &Tuning) -> std::io::Result<()> {
             target_os = "windows",
             target_os = "freebsd"
         ))]
-        let keepalive = keepalive.with_interval(KEEPALIVE_EACH).with_retries(KEEPALIVE_PROBES);
+        let keepalive = keepalive.with_interval(KEEPALIVE_INTERVAL).with_retries(KEEPALIVE_PROBES);
         socket.set_tcp_keepalive(&keepalive)?;
     }
     #[cfg(target_os = "linux")]
@@ -258,8 +258,7 @@ async fn secure(_: &Setup, _: &str, _: TcpStream) -> std::io::Result<Result<(Rea
 
 /// The error if TLS is requested but not compiled in.
 pub(crate) fn without_tls() -> Error {
-    let text =
-        "this is an address with TLS, for which the crate `brisk` needs its cargo feature `tls`";
+    let text = "the address uses TLS, which requires the Cargo feature `tls` of the crate `brisk`";
     Error::new(Kind::Invalid, text)
 }
 
@@ -300,15 +299,15 @@ impl Connection {
         }
         let ours = [("LIB-NAME", "brisk"), ("LIB-VER", env!("CARGO_PKG_VERSION"))];
         for (what, value) in ours.into_iter().filter(|_| setup.tuning.announces) {
-            let mut told = request("CLIENT SETINFO");
-            told.args([what, value]);
-            first.push(told);
+            let mut info = request("CLIENT SETINFO");
+            info.args([what, value]);
+            first.push(info);
         }
         if setup.readonly {
             // Replicas outside a cluster serve reads without READONLY.
             first.push(request("READONLY"));
         }
-        let role_at = setup.place.wants_primary().then_some(first.len());
+        let role_at = setup.destination.wants_primary().then_some(first.len());
         if role_at.is_some() {
             first.push(request("ROLE"));
         }
@@ -347,14 +346,16 @@ impl Connection {
     /// know that it has been promoted.
     fn check_role(&self, role: &Reply) -> Result<()> {
         let mut reader = role.reader();
-        let told = reader.part().and_then(|_| Ok(reader.part()?.as_bytes() == Some(b"master")));
-        match told {
+        let is_primary =
+            reader.part().and_then(|_| Ok(reader.part()?.as_bytes() == Some(b"master")));
+        match is_primary {
             Ok(true) => Ok(()),
             // If the user may not execute ROLE, a wrong role shows up with the first write.
             Err(error) if error.code() == Some(Code::NoPerm) => Ok(()),
             Err(error) => Err(error),
             Ok(false) => {
-                let text = format!("{} is not the primary yet, or no more", self.origin.address);
+                let text =
+                    format!("{} is not the primary (yet, or any longer)", self.origin.address);
                 Err(Error::new(Kind::Disconnected, text))
             }
         }
@@ -445,8 +446,8 @@ mod tests {
                 let connected = first_to_connect(addresses.into()).await.unwrap();
                 assert_eq!(connected.peer_addr().unwrap(), good);
             }
-            let refused = first_to_connect(vec![closed, closed].into()).await.unwrap_err();
-            assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+            let rejected = first_to_connect(vec![closed, closed].into()).await.unwrap_err();
+            assert_eq!(rejected.kind(), ErrorKind::ConnectionRefused);
             let nowhere = first_to_connect(VecDeque::new()).await.unwrap_err();
             assert_eq!(nowhere.kind(), ErrorKind::NotFound);
         });

@@ -5,13 +5,13 @@
 //! before it looks for requests to write. The next requests of all woken callers are therefore sent in one write, while
 //! the server is still executing requests of the other waves.
 
-use super::attend::{self, attend};
 use super::cell::{Shared, closed};
 use super::connect::{Connection, Setup, WINDOW_BYTES_MIN, open};
-use super::in_flight::{InFlight, Rest, lost};
+use super::external;
+use super::in_flight::{InFlight, NextStep, lost};
 use super::io::{ReadSide, Writer};
 use crate::error::{Error, Result};
-use crate::observe::{Seen, reconnecting};
+use crate::observe::{ReportedConnection, reconnecting};
 use crate::reply::Reply;
 use crate::request::{Request, Traits};
 use brisk_resp::reply::decode::ReplyLimits;
@@ -41,7 +41,7 @@ const WAVE_MIN: usize = 2;
 const WAVE_MAX: usize = 64;
 
 /// Handles push messages, which are not replies to requests.
-pub(crate) trait Pushed: Send + Sync {
+pub(crate) trait PushHandler: Send + Sync {
     /// A push message arrived.
     fn push(&self, message: Reply);
     /// The connection was lost; push messages may be missing.
@@ -51,7 +51,7 @@ pub(crate) trait Pushed: Send + Sync {
 /// Notified when a connection was lost or could not be opened.
 pub(crate) trait Watch: Send + Sync {
     /// There is no connection now. Unsent requests wait in the cell.
-    fn troubled(&self, shared: &Shared);
+    fn disconnected(&self, shared: &Shared);
 }
 
 /// The settings of a driver.
@@ -62,7 +62,7 @@ pub(crate) struct Task {
     pub(crate) silence_max: Duration,
     /// True if a lost connection is replaced. Otherwise, the lane closes when the connection is lost.
     pub(crate) reconnects: bool,
-    pub(crate) pushed: Option<Arc<dyn Pushed>>,
+    pub(crate) push_handler: Option<Arc<dyn PushHandler>>,
     pub(crate) watch: Option<Arc<dyn Watch>>,
 }
 
@@ -82,7 +82,7 @@ impl Task {
                         self.shared.tallies.failed_connections.add(1);
                         reconnecting(&self.setup, &error, retry);
                         self.shared.lock().failure = Some(error);
-                        self.tell_trouble();
+                        self.report_disconnect();
                         if !self.wait(random.spread(retry)).await {
                             break;
                         }
@@ -94,16 +94,16 @@ impl Task {
             };
             let origin = connection.origin.clone();
             self.shared.tallies.connections.add(1);
-            let seen = Seen::connected(&self.setup, &connection);
-            let is_attended = attend::is_needed(&self.setup);
-            if is_attended {
-                attend::begin(&self.setup, &self.shared);
+            let reported = ReportedConnection::connected(&self.setup, &connection);
+            let is_watched = external::is_needed(&self.setup);
+            if is_watched {
+                external::begin(&self.setup, &self.shared);
             }
             let mut link = Link::new(&self, connection);
             let ended = tokio::select! {
                 biased;
                 ended = poll_fn(|cx| link.poll(cx)) => ended,
-                error = attend(&self.setup, &self.shared, &origin, self.reconnects), if is_attended => {
+                error = external::watch(&self.setup, &self.shared, &origin, self.reconnects), if is_watched => {
                     Ended::Failed(error)
                 }
             };
@@ -118,8 +118,8 @@ impl Task {
             // on.
             self.lose();
             link.abandon(&error).await;
-            self.tell_trouble();
-            seen.ended(&error);
+            self.report_disconnect();
+            reported.ended(&error);
             if is_closed || !self.reconnects {
                 break;
             }
@@ -140,15 +140,15 @@ impl Task {
         if self.reconnects { self.setup.tuning.idle_ping } else { None }
     }
 
-    fn tell_trouble(&self) {
+    fn report_disconnect(&self) {
         if let Some(watch) = &self.watch {
-            watch.troubled(&self.shared);
+            watch.disconnected(&self.shared);
         }
     }
 
     fn lose(&self) {
-        if let Some(pushed) = &self.pushed {
-            pushed.lost();
+        if let Some(push_handler) = &self.push_handler {
+            push_handler.lost();
         }
     }
 
@@ -188,9 +188,9 @@ impl Task {
     fn tick(&self) -> bool {
         let now = Instant::now();
         self.shared.expire(now);
-        if let Some(seat) = &self.shared.seat {
+        if let Some(pool_slot) = &self.shared.pool_slot {
             let failure = self.shared.lock().failure.clone();
-            seat.expire(now, failure.as_ref());
+            pool_slot.expire(now, failure.as_ref());
         }
         !self.shared.lock().is_closed
     }
@@ -305,7 +305,7 @@ impl<'a> Link<'a> {
         }
         let was_busy = !self.in_flight.is_empty();
         let answered = self.read(cx)?;
-        self.look_at_probe(cx)?;
+        self.check_probe(cx)?;
         if self.in_flight.is_demoted_and_done(&self.task.shared) {
             return Err(lost("the server is a replica now"));
         }
@@ -324,9 +324,9 @@ impl<'a> Link<'a> {
                 return Ok(false);
             }
             match self.in_flight.rest(&self.task.shared, cx.waker(), is_flushed, self.ticks) {
-                Rest::Rests => return Ok(self.task.shared.lock().is_closed),
-                Rest::WantsClock => self.heard = true,
-                Rest::HasMore => {}
+                NextStep::Idle => return Ok(self.task.shared.lock().is_closed),
+                NextStep::StartTimer => self.heard = true,
+                NextStep::Work => {}
             }
         }
     }
@@ -400,10 +400,10 @@ impl<'a> Link<'a> {
                 self.take_push(len);
                 continue;
             }
-            let is_refusal = unread.starts_with(b"-READONLY ") && self.wants_primary();
+            let is_rejection = unread.starts_with(b"-READONLY ") && self.wants_primary();
             let is_abort = unread.starts_with(b"-EXECABORT ");
             let is_error = usize::from(matches!(unread.first(), Some(b'-' | b'!')));
-            let is_last = self.in_flight.count(&self.task.shared, len, is_refusal)?;
+            let is_last = self.in_flight.count(&self.task.shared, len, is_rejection)?;
             self.task.shared.tallies.replies.add(1);
             self.task.shared.tallies.errors.add(is_error);
             if !is_last {
@@ -418,7 +418,7 @@ impl<'a> Link<'a> {
 
     /// Reports whether the lane must be connected to a primary: with Sentinel, a connection to a replica is of no use.
     fn wants_primary(&self) -> bool {
-        self.task.reconnects && self.task.setup.place.wants_primary()
+        self.task.reconnects && self.task.setup.destination.wants_primary()
     }
 
     /// Handles a push message, which may arrive between the replies of one batch.
@@ -430,8 +430,8 @@ impl<'a> Link<'a> {
             whole.extend_from_slice(&self.buffer);
             self.buffer = whole;
         }
-        if let Some(pushed) = &self.task.pushed {
-            pushed.push(message);
+        if let Some(push_handler) = &self.task.push_handler {
+            push_handler.push(message);
         }
     }
 
@@ -452,13 +452,13 @@ impl<'a> Link<'a> {
             let now = Instant::now();
             self.in_flight.expire(&self.task.shared, now);
             self.limit_unacked();
-            if let Some(seat) = &self.task.shared.seat {
-                seat.expire(now, None);
-                if self.in_flight.is_left() {
+            if let Some(pool_slot) = &self.task.shared.pool_slot {
+                pool_slot.expire(now, None);
+                if self.in_flight.is_abandoned() {
                     // A blocking command without a caller would keep the connection busy and consume data meant for
                     // other clients. The server is working, so the next connection is opened immediately.
                     self.was_useful = true;
-                    return Err(lost("a command that waits for other clients was left"));
+                    return Err(lost("the caller of a blocking command gave up"));
                 }
             }
             let waits = !self.in_flight.is_empty() || self.task.shared.pending() > 0;
@@ -475,7 +475,7 @@ impl<'a> Link<'a> {
             }
             if waits && silence >= self.probes_after() {
                 self.begin_probe();
-                self.look_at_probe(cx)?;
+                self.check_probe(cx)?;
             }
             if self.idle_ticks >= IDLE_TICKS {
                 self.ticks = false;
@@ -528,7 +528,7 @@ impl<'a> Link<'a> {
         }
     }
 
-    fn look_at_probe(&mut self, cx: &mut Context<'_>) -> Result<()> {
+    fn check_probe(&mut self, cx: &mut Context<'_>) -> Result<()> {
         if self.heard {
             (self.probe, self.has_probed) = (None, false);
         }

@@ -29,7 +29,7 @@ pub(super) struct InFlight {
     seen: u32,
     seen_bytes: usize,
     /// The number of these replies that say that the server is a replica.
-    refused: u32,
+    rejected: u32,
     /// True if the server is a replica although a primary is required. The connection ends after the replies to sent
     /// requests.
     is_demoted: bool,
@@ -40,15 +40,15 @@ pub(super) struct InFlight {
     freed: usize,
 }
 
-/// The driver's state when it has done all possible work.
+/// The next step of the driver after it has done all possible work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rest {
-    /// The driver waits to be woken.
-    Rests,
-    /// There is more work to do.
-    HasMore,
-    /// A caller has sent a request while the timer was being stopped.
-    WantsClock,
+pub(super) enum NextStep {
+    /// It waits to be woken.
+    Idle,
+    /// It continues, since there is more work.
+    Work,
+    /// It starts the timer again, since a caller has sent a request in the meantime.
+    StartTimer,
 }
 
 impl InFlight {
@@ -92,7 +92,7 @@ impl InFlight {
     }
 
     /// Reports whether the request in progress waits for other clients and no caller waits for it.
-    pub(super) fn is_left(&self) -> bool {
+    pub(super) fn is_abandoned(&self) -> bool {
         self.blocks && self.entries.front().is_some_and(|entry| !entry.is_awaited())
     }
 
@@ -123,7 +123,12 @@ impl InFlight {
     ///
     /// # Errors
     /// No request is waiting for a reply.
-    pub(super) fn count(&mut self, shared: &Shared, len: usize, is_refusal: bool) -> Result<bool> {
+    pub(super) fn count(
+        &mut self,
+        shared: &Shared,
+        len: usize,
+        is_rejection: bool,
+    ) -> Result<bool> {
         if self.entries.is_empty() {
             self.take_sent(shared, true);
         }
@@ -132,8 +137,8 @@ impl InFlight {
         };
         self.seen += 1;
         self.seen_bytes += len;
-        self.refused += u32::from(is_refusal);
-        if is_refusal && !self.is_demoted {
+        self.rejected += u32::from(is_rejection);
+        if is_rejection && !self.is_demoted {
             self.is_demoted = true;
             shared.lock().writer = None;
         }
@@ -143,9 +148,9 @@ impl InFlight {
     /// Delivers the replies to the waiting caller, if there is one. Returns the waker to wake.
     #[must_use]
     pub(super) fn answer(&mut self, reply: Reply, is_abort: bool) -> Option<Waker> {
-        let refused = std::mem::take(&mut self.refused);
+        let rejected = std::mem::take(&mut self.rejected);
         // The server executed nothing, and the caller sends the request again.
-        let answer = match refused == self.seen || (refused > 0 && is_abort) {
+        let answer = match rejected == self.seen || (rejected > 0 && is_abort) {
             true => Err(Error::server(b"READONLY the server is a replica now")),
             false => Ok(reply),
         };
@@ -185,7 +190,7 @@ impl InFlight {
         if self.sending.capacity() > KEPT_BYTES_MAX {
             self.sending = Vec::new();
         }
-        if shared.seat.is_some() {
+        if shared.pool_slot.is_some() {
             if !self.entries.is_empty() || shared.is_held() {
                 return Ok(());
             }
@@ -220,9 +225,9 @@ impl InFlight {
 
     /// Takes one piece from the pool, if none is in progress.
     fn take_from_pool(&mut self, shared: &Shared) {
-        let Some(seat) = &shared.seat else { return };
+        let Some(pool_slot) = &shared.pool_slot else { return };
         if self.entries.is_empty()
-            && let Some(Taken { mut entry, blocks }) = seat.take(&mut self.sending)
+            && let Some(Taken { mut entry, blocks }) = pool_slot.take(&mut self.sending)
         {
             // The time limit of a blocking command starts now, no matter how long the command was queued.
             let since = entry.since.filter(|_| !blocks);
@@ -262,13 +267,13 @@ impl InFlight {
         waker: &Waker,
         is_flushed: bool,
         ticks: bool,
-    ) -> Rest {
-        if let Some(seat) = &shared.seat
+    ) -> NextStep {
+        if let Some(pool_slot) = &shared.pool_slot
             && self.entries.is_empty()
             && !shared.is_held()
-            && !seat.rest(waker)
+            && !pool_slot.rest(waker)
         {
-            return if shared.lock().is_closed { Rest::Rests } else { Rest::HasMore };
+            return if shared.lock().is_closed { NextStep::Idle } else { NextStep::Work };
         }
         let mut cell = shared.lock();
         let freed = std::mem::take(&mut self.freed);
@@ -286,15 +291,15 @@ impl InFlight {
             && !cell.is_held
             && !self.is_demoted;
         if has_more && !cell.is_closed {
-            return Rest::HasMore;
+            return NextStep::Work;
         }
         if !ticks && !cell.entries.is_empty() {
-            return Rest::WantsClock;
+            return NextStep::StartTimer;
         }
         cell.held = self.entries.len() + usize::from(!is_flushed);
         cell.ticks = ticks;
         cell.driver = Some(waker.clone());
-        Rest::Rests
+        NextStep::Idle
     }
 
     /// Returns errors for timed-out requests. Their replies may still arrive.
@@ -339,10 +344,10 @@ impl InFlight {
             unsent_bytes += entry.len;
             unsent.push_front(entry);
         }
-        if let Some(seat) = &shared.seat {
+        if let Some(pool_slot) = &shared.pool_slot {
             let bytes = self.sending.split_off(self.sending.len() - unsent_bytes);
             let entry = unsent.pop_front();
-            seat.leave(entry.map(|entry| (Taken { entry, blocks: self.blocks }, bytes)));
+            pool_slot.leave(entry.map(|entry| (Taken { entry, blocks: self.blocks }, bytes)));
         }
         let mut freed = self.freed;
         let woken;

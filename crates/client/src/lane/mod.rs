@@ -13,9 +13,9 @@
 //! | [`in_flight`] | the driver's side of the queue: bytes being sent, callers that wait for replies |
 //! | [`driver`] | the task that writes, reads and reconnects |
 //! | [`connect`] | opens and sets up a connection |
-//! | [`attend`] | external events that concern a connection: a failover, a new login |
+//! | [`external`] | external events that concern a connection: a failover, a new login |
 //! | [`io`] | the kinds of socket |
-//! | [`for_room`] | tasks that wait until a budget has room |
+//! | [`wait_queue`] | tasks that wait until a budget has room |
 //! | [`pool`] | lanes that take one piece at a time from a common queue |
 //! | `model` | a loom model: callers, drivers and servers in every interleaving |
 //! | `tls` | the TLS socket: records and the handshake |
@@ -28,11 +28,10 @@
 //! 3. Only one writer uses the socket at a time: the driver, or the caller that found the lane idle.
 //! 4. Requests that were not sent when the connection is lost stay in the cell, and are sent on the next connection.
 
-mod attend;
 pub(crate) mod cell;
 pub(crate) mod connect;
 pub(crate) mod driver;
-mod for_room;
+mod external;
 mod in_flight;
 pub(crate) mod io;
 #[cfg(all(test, brisk_loom))]
@@ -41,6 +40,7 @@ pub(crate) mod pool;
 pub(crate) mod slot;
 #[cfg(feature = "tls")]
 mod tls;
+mod wait_queue;
 
 use crate::error::{Error, Kind, Result};
 use crate::observe::Counts;

@@ -5,9 +5,9 @@
 //! Run with `RUSTFLAGS="--cfg brisk_loom" cargo test --release -p brisk --lib model`, or `cargo xtask nightly loom`.
 
 use super::cell::{Bounds, Shared, Submitted, WhenFull, closed};
-use super::in_flight::{InFlight, Rest, lost};
+use super::in_flight::{InFlight, NextStep, lost};
 use super::io::Writer;
-use super::pool::{Pool, Seat};
+use super::pool::{Pool, PoolSlot};
 use super::slot::Slot;
 use super::{Answer, Waiting};
 use crate::command::Replay;
@@ -204,7 +204,7 @@ impl Link {
         }
         loop {
             let is_flushed = self.flight.write(lane, &Writer::Model(wire.clone()), cx)?;
-            if self.flight.rest(lane, cx.waker(), is_flushed, true) == Rest::Rests {
+            if self.flight.rest(lane, cx.waker(), is_flushed, true) == NextStep::Idle {
                 return Ok(());
             }
         }
@@ -245,7 +245,7 @@ fn resting(lane: &Arc<Shared>, wires: &[Wire]) -> thread::JoinHandle<()> {
     let (lane, wires) = (Arc::clone(lane), wires.to_vec());
     let mut link = Link::begin(&lane, &wires[0]);
     // The driver checks the lane when its thread starts, so it need not be woken before that.
-    assert_eq!(link.flight.rest(&lane, Waker::noop(), true, true), Rest::Rests);
+    assert_eq!(link.flight.rest(&lane, Waker::noop(), true, true), NextStep::Idle);
     thread::spawn(move || drive(&lane, link, &wires))
 }
 
@@ -518,7 +518,7 @@ fn seats() -> (Arc<Pool>, [Arc<Shared>; 2]) {
         replay: Replay::Reads,
     };
     let pool = Arc::new(Pool::new(bounds, 2));
-    let lanes = [0, 1].map(|at| Arc::new(Shared::seated(bounds, Seat::new(&pool, at))));
+    let lanes = [0, 1].map(|at| Arc::new(Shared::in_pool(bounds, PoolSlot::new(&pool, at))));
     (pool, lanes)
 }
 

@@ -7,7 +7,7 @@
 //! Order: pieces are taken in the order in which they were queued. If a connection is lost, its unsent pieces return to
 //! the front.
 //!
-//! An idle lane is in `resting`. A caller that queues a piece takes a lane out of `resting` and wakes it. A lane that
+//! An idle lane is in `idle`. A caller that queues a piece takes a lane out of `idle` and wakes it. A lane that
 //! loses its connection while pieces are waiting wakes another lane, because it may have been woken for these pieces
 //! itself.
 //!
@@ -15,9 +15,9 @@
 //! held, no task is woken and no entry is dropped.
 
 use super::Waiting;
-use super::cell::{Bounds, Entry, Submitted, closed, cost, elsewhere, timeout};
-use super::for_room::ForRoom;
+use super::cell::{Bounds, Entry, Submitted, closed, cost, retired, timeout};
 use super::slot::Slot;
+use super::wait_queue::WaitQueue;
 use crate::error::{Error, Phase, Result};
 use crate::request::Request;
 use crate::sync::{Mutex, MutexGuard, lock};
@@ -27,7 +27,7 @@ use std::task::Waker;
 use std::time::{Duration, Instant};
 
 /// Every lane checks the time limits of the pool, but one check per interval is enough.
-const LOOK_EVERY: Duration = Duration::from_millis(5);
+const EXPIRE_INTERVAL: Duration = Duration::from_millis(5);
 /// The number of buffers that are kept for later requests. The next constant is their maximum size.
 const SPARE_MAX: usize = 64;
 const SPARE_BYTES_MAX: usize = 4096;
@@ -46,14 +46,14 @@ struct State {
     /// The total bytes of these pieces.
     bytes: usize,
     /// The tasks that wait for room, and their time limits.
-    waiting: ForRoom,
+    waiting: WaitQueue,
     /// Idle lanes, the most recently idle one last. It is woken first, so that no more connections are used than
     /// necessary.
-    resting: Vec<(usize, Waker)>,
+    idle: Vec<(usize, Waker)>,
     /// The number of lanes whose task has not ended.
     alive: usize,
     spare: Vec<Vec<u8>>,
-    looked: Option<Instant>,
+    expired_at: Option<Instant>,
     is_closed: bool,
     /// True if the pool accepts no more requests, and unsent ones are sent elsewhere.
     is_retired: bool,
@@ -79,11 +79,11 @@ impl Pool {
         let state = State {
             pieces: VecDeque::new(),
             bytes: 0,
-            waiting: ForRoom::default(),
-            resting: Vec::new(),
+            waiting: WaitQueue::default(),
+            idle: Vec::new(),
             alive: lanes,
             spare: Vec::new(),
-            looked: None,
+            expired_at: None,
             is_closed: false,
             is_retired: false,
         };
@@ -107,13 +107,13 @@ impl Pool {
             return Err(closed());
         }
         if state.is_retired {
-            return Err(elsewhere());
+            return Err(retired());
         }
         // A single piece is accepted regardless of its size; otherwise it could never be sent.
         if state.bytes > 0 && state.bytes + cost(requests) > self.bounds.bytes_max {
             let state = &mut *state;
             let full = format_args!("{} bytes wait for a connection", state.bytes);
-            return self.bounds.refuse(full, &mut state.waiting, timeout, waker);
+            return self.bounds.handle_full(full, &mut state.waiting, timeout, waker);
         }
         let mut bytes = state.spare.pop().unwrap_or_default();
         requests.iter().for_each(|request| request.encode(&mut bytes));
@@ -148,28 +148,29 @@ impl Pool {
     /// Retires the pool: no more requests are accepted, and unsent ones are sent elsewhere.
     pub(crate) fn retire(&self) {
         self.lock().is_retired = true;
-        self.turn_away();
+        self.reject_unsent();
     }
 
     /// Returns errors for all pieces that no lane has taken: they will not be sent here.
-    fn turn_away(&self) {
+    fn reject_unsent(&self) {
         let (pieces, waiting) = self.lock().clear();
-        answer_all(pieces, &elsewhere());
+        answer_all(pieces, &retired());
         wake(waiting);
     }
 
     /// Returns errors for timed-out pieces, and drops pieces without a waiting caller: they are never sent.
     pub(crate) fn expire(&self, now: Instant, failure: Option<&Error>) {
         let mut over: Vec<Waker> = Vec::new();
-        let mut unwanted = Vec::new();
+        let mut abandoned = Vec::new();
         {
             let mut state = self.lock();
             let state = &mut *state;
-            let is_recent = |looked| now.saturating_duration_since(looked) < LOOK_EVERY;
-            if state.looked.is_some_and(is_recent) {
+            let is_recent =
+                |expired_at| now.saturating_duration_since(expired_at) < EXPIRE_INTERVAL;
+            if state.expired_at.is_some_and(is_recent) {
                 return;
             }
-            state.looked = Some(now);
+            state.expired_at = Some(now);
             for piece in &mut state.pieces {
                 if piece.entry.expires(now, &self.bounds) {
                     let error = timeout(Phase::Queued, failure);
@@ -182,14 +183,14 @@ impl Pool {
                     .partition(|piece| piece.entry.is_awaited());
                 state.pieces = stays;
                 state.bytes = state.pieces.iter().map(|piece| piece.entry.cost()).sum();
-                unwanted.extend(goes);
+                abandoned.extend(goes);
             }
-            if !unwanted.is_empty() || state.waiting.is_over(now) {
+            if !abandoned.is_empty() || state.waiting.has_expired(now) {
                 // Each task checks on its own whether there is room, or whether it has timed out.
-                over.extend(state.waiting.take());
+                over.extend(state.waiting.take_all());
             }
         }
-        drop(unwanted);
+        drop(abandoned);
         wake(over);
     }
 }
@@ -201,11 +202,11 @@ impl State {
         if self.pieces.is_empty() {
             return None;
         }
-        self.resting.pop().map(|(_, waker)| waker)
+        self.idle.pop().map(|(_, waker)| waker)
     }
 
     fn leave(&mut self, lane: usize) {
-        self.resting.retain(|(other, _)| *other != lane);
+        self.idle.retain(|(other, _)| *other != lane);
     }
 
     #[must_use]
@@ -218,7 +219,7 @@ impl State {
     #[must_use]
     fn clear(&mut self) -> (VecDeque<Piece>, Vec<Waker>) {
         self.bytes = 0;
-        let waiting = self.waiting.take();
+        let waiting = self.waiting.take_all();
         (std::mem::take(&mut self.pieces), waiting)
     }
 }
@@ -235,19 +236,19 @@ fn answer_all(pieces: VecDeque<Piece>, error: &Error) {
 
 /// A lane's slot in a pool.
 #[derive(Debug)]
-pub(crate) struct Seat {
+pub(crate) struct PoolSlot {
     pool: Arc<Pool>,
     lane: usize,
 }
 
-impl Seat {
-    pub(crate) fn new(pool: &Arc<Pool>, lane: usize) -> Seat {
-        Seat { pool: Arc::clone(pool), lane }
+impl PoolSlot {
+    pub(crate) fn new(pool: &Arc<Pool>, lane: usize) -> PoolSlot {
+        PoolSlot { pool: Arc::clone(pool), lane }
     }
 
     /// Takes the next piece that a caller waits for. Its bytes are appended to `out`.
     pub(crate) fn take(&self, out: &mut Vec<u8>) -> Option<Taken> {
-        let mut unwanted = Vec::new();
+        let mut abandoned = Vec::new();
         let mut state = self.pool.lock();
         let mut taken = None;
         while let Some(mut piece) = state.pieces.pop_front() {
@@ -261,19 +262,19 @@ impl Seat {
                 taken = Some(Taken { entry: piece.entry, blocks: piece.blocks });
                 break;
             }
-            unwanted.push(piece);
+            abandoned.push(piece);
         }
         let mut woken = Vec::new();
-        if taken.is_some() || !unwanted.is_empty() {
+        if taken.is_some() || !abandoned.is_empty() {
             // There is room again.
-            woken.extend(state.waiting.take());
+            woken.extend(state.waiting.take_all());
         }
-        if taken.is_some() && !state.resting.is_empty() {
+        if taken.is_some() && !state.idle.is_empty() {
             // The lane may be looking for work without having been woken.
             state.leave(self.lane);
         }
         drop(state);
-        drop(unwanted);
+        drop(abandoned);
         wake(woken);
         taken
     }
@@ -285,7 +286,7 @@ impl Seat {
             return false;
         }
         state.leave(self.lane);
-        state.resting.push((self.lane, waker.clone()));
+        state.idle.push((self.lane, waker.clone()));
         true
     }
 
@@ -294,7 +295,7 @@ impl Seat {
         let mut state = self.pool.lock();
         state.leave(self.lane);
         if state.is_closed || state.is_retired {
-            let error = if state.is_closed { closed() } else { elsewhere() };
+            let error = if state.is_closed { closed() } else { retired() };
             drop(state);
             if let Some((mut taken, _)) = unsent {
                 wake(taken.entry.answer(Err(error)));
@@ -311,8 +312,8 @@ impl Seat {
     }
 
     /// Moves the pieces that no lane has taken elsewhere.
-    pub(crate) fn turn_away(&self) {
-        self.pool.turn_away();
+    pub(crate) fn reject_unsent(&self) {
+        self.pool.reject_unsent();
     }
 
     /// Calls [`Pool::expire`].
@@ -357,18 +358,18 @@ mod tests {
     }
 
     struct Lane {
-        seat: Seat,
+        pool_slot: PoolSlot,
         bell: Arc<Bell>,
     }
 
     impl Lane {
         fn rest(&self) -> bool {
-            self.seat.rest(&Waker::from(Arc::clone(&self.bell)))
+            self.pool_slot.rest(&Waker::from(Arc::clone(&self.bell)))
         }
 
         fn take(&self) -> Option<(Taken, String)> {
             let mut out = Vec::new();
-            let taken = self.seat.take(&mut out)?;
+            let taken = self.pool_slot.take(&mut out)?;
             Some((taken, String::from_utf8(out).unwrap()))
         }
 
@@ -380,13 +381,13 @@ mod tests {
     fn pool<const N: usize>() -> (Arc<Pool>, [Lane; N]) {
         let bounds = Bounds {
             bytes_max: 2000,
-            when_full: WhenFull::Refuse,
+            when_full: WhenFull::Fail,
             timeout: None,
             replay: Replay::Reads,
         };
         let pool = Arc::new(Pool::new(bounds, N));
         let lanes = std::array::from_fn(|at| Lane {
-            seat: Seat::new(&pool, at),
+            pool_slot: PoolSlot::new(&pool, at),
             bell: Arc::new(Bell::default()),
         });
         (pool, lanes)
@@ -431,13 +432,13 @@ mod tests {
         let (pool, [a, b]) = pool();
         assert!(a.rest() && b.rest());
         let _first = submit(&pool, "x");
-        b.seat.leave(None);
+        b.pool_slot.leave(None);
         assert_eq!((a.rings(), b.rings()), (1, 1));
         let (taken, bytes) = a.take().unwrap();
         let _second = submit(&pool, "y");
         assert!(b.take().unwrap().1.contains("y") && b.rest());
         let _third = submit(&pool, "z");
-        a.seat.leave(Some((taken, bytes.into_bytes())));
+        a.pool_slot.leave(Some((taken, bytes.into_bytes())));
         assert!(b.take().unwrap().1.contains("x"));
         assert!(b.take().unwrap().1.contains("z"));
     }
@@ -448,8 +449,8 @@ mod tests {
         drop(submit(&pool, &"x".repeat(1400)));
         let mut request = Request::new("ECHO", Traits::default());
         request.arg("y".repeat(1400));
-        let refused = pool.submit(std::slice::from_ref(&request), None, Waker::noop());
-        assert_eq!(refused.unwrap_err().kind(), Kind::Overloaded);
+        let rejected = pool.submit(std::slice::from_ref(&request), None, Waker::noop());
+        assert_eq!(rejected.unwrap_err().kind(), Kind::Overloaded);
         pool.expire(Instant::now(), None);
         assert_eq!(pool.pending(), 0);
         let _kept = pool.submit(&[request], None, Waker::noop()).unwrap();
@@ -462,9 +463,9 @@ mod tests {
     fn after_the_end_of_the_last_lane_no_call_waits() {
         let (pool, [a, b]) = pool();
         let waits = submit(&pool, "x");
-        a.seat.end();
+        a.pool_slot.end();
         assert!(waits.poll(Waker::noop()).is_pending());
-        b.seat.end();
+        b.pool_slot.end();
         let Poll::Ready(Err(error)) = waits.poll(Waker::noop()) else { panic!("an error") };
         assert_eq!((error.kind(), error.maybe_applied()), (Kind::Closed, false));
         let mut request = Request::new("ECHO", Traits::default());

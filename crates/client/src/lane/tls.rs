@@ -132,7 +132,10 @@ impl State {
 
     /// Accepts bytes once the earlier records have been sent. Also returns whether records are left unsent.
     fn take(&mut self, socket: &tcp::OwnedWriteHalf, bytes: &[u8]) -> io::Result<(usize, bool)> {
-        debug_assert!(!self.session.is_handshaking(), "bytes go out behind the handshake");
+        debug_assert!(
+            !self.session.is_handshaking(),
+            "no bytes are sent before the handshake ends"
+        );
         if !self.flush(socket)? {
             return Err(ErrorKind::WouldBlock.into());
         }

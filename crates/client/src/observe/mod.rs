@@ -11,9 +11,9 @@
 //! Observers never receive keys or values. Without an observer, a command costs one extra comparison, and no clock is
 //! read.
 
-pub(crate) mod course;
 #[cfg(feature = "metrics")]
 mod meter;
+pub(crate) mod observed;
 mod statistics;
 #[cfg(feature = "tracing")]
 mod trace;
@@ -261,9 +261,9 @@ impl Observers {
     }
 
     /// The observers together with the server; `None` if there are no observers.
-    pub(crate) fn watch(self, address: &Address, db: u32) -> Option<Arc<Watched>> {
+    pub(crate) fn watch(self, address: &Address, db: u32) -> Option<Arc<ObservedServer>> {
         let endpoint = Endpoint { address: address.clone(), db };
-        (!self.0.is_empty()).then(|| Arc::new(Watched { observers: self, endpoint }))
+        (!self.0.is_empty()).then(|| Arc::new(ObservedServer { observers: self, endpoint }))
     }
 }
 
@@ -275,57 +275,57 @@ impl fmt::Debug for Observers {
 
 /// A server and its observers.
 #[derive(Debug)]
-pub(crate) struct Watched {
+pub(crate) struct ObservedServer {
     observers: Observers,
     endpoint: Endpoint,
 }
 
-impl Watched {
-    fn each(&self, tell: impl FnMut(&Arc<dyn Observer>)) {
-        self.observers.0.iter().for_each(tell);
+impl ObservedServer {
+    fn each(&self, call: impl FnMut(&Arc<dyn Observer>)) {
+        self.observers.0.iter().for_each(call);
     }
 }
 
 /// A connection that was reported as open. Its end is reported once, even if its task is dropped.
-pub(crate) struct Seen<'a>(Option<&'a Watched>);
+pub(crate) struct ReportedConnection<'a>(Option<&'a ObservedServer>);
 
-impl<'a> Seen<'a> {
-    pub(crate) fn connected(setup: &'a Setup, connection: &Connection) -> Seen<'a> {
-        let watched = setup.watched.as_deref();
-        if let Some(watched) = watched {
+impl<'a> ReportedConnection<'a> {
+    pub(crate) fn connected(setup: &'a Setup, connection: &Connection) -> ReportedConnection<'a> {
+        let observed = setup.observed.as_deref();
+        if let Some(observed) = observed {
             let peer = match &connection.writer {
                 Writer::Tcp(half) => half.peer_addr().ok(),
                 _ => None,
             };
             let connected = Connected { peer, protocol: connection.protocol };
-            watched.each(|observer| observer.connected(&watched.endpoint, &connected));
+            observed.each(|observer| observer.connected(&observed.endpoint, &connected));
         }
-        Seen(watched)
+        ReportedConnection(observed)
     }
 
     pub(crate) fn ended(mut self, why: &Error) {
-        self.tell(why);
+        self.report(why);
     }
 
-    fn tell(&mut self, why: &Error) {
-        if let Some(watched) = self.0.take() {
-            watched.each(|observer| observer.disconnected(&watched.endpoint, why));
+    fn report(&mut self, why: &Error) {
+        if let Some(observed) = self.0.take() {
+            observed.each(|observer| observer.disconnected(&observed.endpoint, why));
         }
     }
 }
 
-impl Drop for Seen<'_> {
+impl Drop for ReportedConnection<'_> {
     fn drop(&mut self) {
         if self.0.is_some() {
-            self.tell(&closed());
+            self.report(&closed());
         }
     }
 }
 
 /// Reports a failed attempt to connect, and when the next one follows.
 pub(crate) fn reconnecting(setup: &Setup, why: &Error, wait: Duration) {
-    if let Some(watched) = setup.watched.as_deref() {
-        watched.each(|observer| observer.reconnecting(&watched.endpoint, why, wait));
+    if let Some(observed) = setup.observed.as_deref() {
+        observed.each(|observer| observer.reconnecting(&observed.endpoint, why, wait));
     }
 }
 

@@ -20,12 +20,12 @@ pub use shard::shard_key;
 pub use sharded_map::{Pages, ShardedMap};
 pub use sharded_set::ShardedSet;
 
-use crate::arg::{ToArg, Words};
+use crate::arg::{Args, ToArg};
 
 /// The bytes of an argument.
 fn bytes_of(arg: impl ToArg) -> Vec<u8> {
     let mut out = Vec::new();
-    arg.write(&mut Words { out: &mut out, count: 0, failure: None });
+    arg.write(&mut Args { out: &mut out, count: 0, failure: None });
     // Skips `$length` and the line ends around the bytes.
     let begin = out.iter().position(|byte| *byte == b'\n').map_or(0, |end| end + 1);
     out.truncate(out.len().saturating_sub(2).max(begin));

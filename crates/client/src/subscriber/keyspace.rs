@@ -1,7 +1,7 @@
 //! Keyspace notifications: a message on `__keyspace@0__:key` names the event, a message on `__keyevent@0__:event` names
 //! the key.
 
-use super::orders::Confirmation;
+use super::subscriptions::Confirmation;
 use super::{Message, Subscriber};
 use bytes::Bytes;
 

@@ -1,12 +1,12 @@
 //! The task of a subscriber: it sends subscriptions to the server, receives messages, and reconnects after a lost
 //! connection.
 
-use super::orders::{Answer, Asked, Way};
+use super::subscriptions::{SentRequest, ServerReply, SubscriptionKind};
 use super::{Event, KEPT_BYTES_MAX, Message, Shared, size};
 use crate::client::Cluster;
 use crate::error::{Code, Error, Kind, Result};
 use crate::lane::connect::{Connection, Setup, open};
-use crate::observe::{Seen, reconnecting};
+use crate::observe::{ReportedConnection, reconnecting};
 use crate::reply::Reply;
 use crate::request::{Request, Traits};
 use brisk_resp::reply::decode::ReplyLimits;
@@ -23,7 +23,7 @@ use tokio::time::sleep;
 const RETRY_FIRST: Duration = Duration::from_millis(10);
 const RETRY_LONGEST: Duration = Duration::from_secs(2);
 /// The interval of PING, which checks the connection while no messages arrive.
-const PING_EACH: Duration = Duration::from_secs(2);
+const PING_INTERVAL: Duration = Duration::from_secs(2);
 /// How long the timer sleeps if no caller is waiting.
 const NO_DEADLINE: Duration = Duration::from_secs(3600);
 
@@ -45,7 +45,7 @@ impl Drop for Listener {
 impl Listener {
     pub(super) async fn run(self, first: Connection) {
         tokio::select! {
-            () = self.stay(first) => {}
+            () = self.run_connections(first) => {}
             () = self.keep_time() => {}
         }
     }
@@ -53,29 +53,29 @@ impl Listener {
     /// Enforces the callers' time limits, even while there is no connection.
     async fn keep_time(&self) {
         loop {
-            let next = self.shared.lock().orders.deadline();
+            let next = self.shared.lock().subscriptions.deadline();
             let rest =
                 next.map_or(NO_DEADLINE, |next| next.saturating_duration_since(Instant::now()));
             tokio::select! {
                 () = sleep(rest) => {}
                 () = self.shared.waits.notified() => {}
             }
-            let wakers = self.shared.lock().orders.expire(Instant::now());
+            let wakers = self.shared.lock().subscriptions.expire(Instant::now());
             wakers.into_iter().for_each(Waker::wake);
         }
     }
 
-    async fn stay(&self, first: Connection) {
+    async fn run_connections(&self, first: Connection) {
         let mut next = Some(first);
         let mut retry = RETRY_FIRST;
         while self.shared.lock().over.is_none() {
             match next.take() {
                 Some(connection) => {
                     let began = Instant::now();
-                    let seen = Seen::connected(&self.setup, &connection);
+                    let reported = ReportedConnection::connected(&self.setup, &connection);
                     // Subscribers do not need the reason, only the event.
                     if let Err(error) = self.listen(connection).await {
-                        seen.ended(&error);
+                        reported.ended(&error);
                         self.learn(&error);
                     }
                     if began.elapsed() >= RETRY_LONGEST {
@@ -123,30 +123,31 @@ impl Listener {
 
     /// Handles an error of the server. If another node has the channel now, the listener reconnects there. Otherwise
     /// the caller gets the error.
-    fn refuse(&self, error: Error) -> Result<()> {
+    fn handle_error(&self, error: Error) -> Result<()> {
         let is_moved = self.cluster.is_some() && error.code() == Some(Code::Moved);
         let slot = error.message().split(' ').nth(1).and_then(|slot| slot.parse::<u16>().ok());
         if is_moved && slot.is_some() && slot == self.channel.as_deref().map(key_slot) {
             return Err(error);
         }
         let error = match is_moved {
-            true => error.with_note("a listener by `subscriber_for` hears this channel"),
+            true => error.with_note("use `subscriber_for` to subscribe to this channel"),
             false => error,
         };
-        self.take_answer(Answer::Refused(error));
+        self.handle_reply(ServerReply::Rejected(error));
         Ok(())
     }
 
     /// Reports whether a sharded channel is still wanted. If so, the server has ended the subscription because the slot
     /// is moving to another node.
     fn has_moved(&self, channel: &[u8]) -> bool {
-        self.cluster.is_some() && self.shared.lock().orders.are_for(Way::Shard, channel)
+        self.cluster.is_some()
+            && self.shared.lock().subscriptions.wants(SubscriptionKind::Shard, channel)
     }
 
     /// Requests all wanted subscriptions again on a new connection.
     fn subscribe_again(&self) {
         let mut state = self.shared.lock();
-        state.orders.begin_anew();
+        state.subscriptions.resubscribe();
         state.has_gap = true;
         let waker = state.end_gap();
         drop(state);
@@ -156,7 +157,7 @@ impl Listener {
     /// Sends requests and receives messages until the connection is lost or the subscriber is dropped.
     async fn listen(&self, mut connection: Connection) -> Result<()> {
         let origin = connection.origin.clone();
-        let mut left = pin!(self.setup.place.left(&origin));
+        let mut left = pin!(self.setup.destination.left(&origin));
         let mut scanner = FrameScanner::new(ReplyLimits::default());
         let mut silent = false;
         // The bytes that are being sent, and how many of them have been sent.
@@ -169,13 +170,13 @@ impl Listener {
                 }
                 if sent == out.len() {
                     (out, sent) = (Vec::new(), 0);
-                    state.orders.ask(&mut out);
+                    state.subscriptions.write_requests(&mut out);
                 }
             }
             let Connection { reader, writer, buffer, .. } = &mut connection;
             while let Scan::Whole(len) = scanner.scan(buffer)? {
                 let reply = Reply::cut(buffer, len);
-                self.hear(&reply)?;
+                self.handle_message(&reply)?;
             }
             buffer.reserve(4096);
             let lost = |error: std::io::Error| Error::socket("", error);
@@ -192,12 +193,12 @@ impl Listener {
                 }
                 () = self.shared.changed.notified() => {}
                 error = &mut left => return Err(error),
-                () = sleep(PING_EACH.min(self.setup.silence_max / 2)) => {
+                () = sleep(PING_INTERVAL.min(self.setup.silence_max / 2)) => {
                     if silent {
                         return Err(Error::new(Kind::Disconnected, "no reply to PING"));
                     }
                     silent = true;
-                    self.shared.lock().orders.asked(Asked::Ping);
+                    self.shared.lock().subscriptions.record_sent(SentRequest::Ping);
                     Request::new("PING", Traits::default()).encode(&mut out);
                 }
             }
@@ -205,15 +206,15 @@ impl Listener {
     }
 
     /// Handles a message of the server. In RESP2 an array takes the place of a push message.
-    fn hear(&self, reply: &Reply) -> Result<()> {
+    fn handle_message(&self, reply: &Reply) -> Result<()> {
         let mut reader = reply.reader();
         let count = match reader.part() {
             Ok(part) if part.len_within() > 0 => part.len_within(),
             Ok(_) => {
-                self.take_answer(Answer::Pong);
+                self.handle_reply(ServerReply::Pong);
                 return Ok(());
             }
-            Err(error) => return self.refuse(error),
+            Err(error) => return self.handle_error(error),
         };
         let mut read = || reader.part().map(|part| (part.as_bytes(), part));
         let (kind, _) = read()?;
@@ -226,13 +227,13 @@ impl Listener {
                 let (pattern, channel, payload) = (read()?.0, read()?.0, read()?.0);
                 self.add(channel, pattern, payload, reply);
             }
-            (Some(b"pong"), 2) => self.take_answer(Answer::Pong),
+            (Some(b"pong"), 2) => self.handle_reply(ServerReply::Pong),
             (Some(kind), 3) if kind.ends_with(b"subscribe") => {
                 let name = read()?.0.unwrap_or_default();
                 if kind == b"sunsubscribe" && self.has_moved(name) {
                     return Err(Error::new(Kind::Disconnected, "the channel has moved"));
                 }
-                self.take_answer(Answer::Confirmed { kind, name });
+                self.handle_reply(ServerReply::Confirmed { kind, name });
             }
             _ => {}
         }
@@ -268,12 +269,12 @@ impl Listener {
     }
 
     /// Handles the reply to the oldest request without a reply.
-    fn take_answer(&self, answer: Answer<'_>) {
+    fn handle_reply(&self, reply: ServerReply<'_>) {
         let mut state = self.shared.lock();
-        let answered = state.orders.answer(answer);
-        let mut wakers = answered.waker.into_iter().collect::<Vec<_>>();
-        if let Some((channel, error)) = answered.refused {
-            state.events.push_back(Event::Refused { channel, error });
+        let effect = state.subscriptions.handle_reply(reply);
+        let mut wakers = effect.waker.into_iter().collect::<Vec<_>>();
+        if let Some((channel, error)) = effect.rejected {
+            state.events.push_back(Event::Rejected { channel, error });
             wakers.extend(state.listener.take());
         }
         wakers.extend(state.end_gap());

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`Subscriber`] | the API |
 //! | `listener` | the subscriber's task: subscribes, receives messages, reconnects |
-//! | `orders` | requested and confirmed subscriptions, and the callers that wait for confirmations |
+//! | `subscriptions` | requested and confirmed subscriptions, and the callers that wait for confirmations |
 //! | `keyspace` | keyspace notifications |
 //!
 //! A subscriber receives an event if messages may be missing: [`Event::Gap`] after a lost connection, and
@@ -12,12 +12,12 @@
 
 mod keyspace;
 mod listener;
-mod orders;
+mod subscriptions;
 
 pub use keyspace::KeyspaceEvent;
-pub use orders::Confirmation;
+pub use subscriptions::Confirmation;
 
-use crate::client::{Client, Ends};
+use crate::client::{Client, CloseWithClient};
 use crate::command::sealed::Target;
 use crate::error::{Error, Kind, Result};
 use crate::lane::connect::{Setup, open};
@@ -25,12 +25,12 @@ use crate::poison::lock;
 use crate::wait::{Home, block_on};
 use bytes::Bytes;
 use listener::Listener;
-use orders::{Orders, Way};
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
+use subscriptions::{SubscriptionKind, Subscriptions};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
@@ -54,7 +54,7 @@ pub enum Event {
         lost: u64,
     },
     /// The server rejected a subscription on a new connection, so that the subscription has ended.
-    Refused {
+    Rejected {
         /// The channel or pattern.
         channel: Bytes,
         /// The server's error.
@@ -95,7 +95,7 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    orders: Orders,
+    subscriptions: Subscriptions,
     /// True if a `Gap` is due once all subscriptions are confirmed again.
     has_gap: bool,
     events: VecDeque<Event>,
@@ -111,7 +111,7 @@ impl State {
     #[must_use]
     fn end(&mut self, why: &'static str) -> Vec<Waker> {
         self.over.get_or_insert(why);
-        let mut wakers = self.orders.wakers();
+        let mut wakers = self.subscriptions.wakers();
         wakers.extend(self.listener.take());
         wakers
     }
@@ -119,7 +119,7 @@ impl State {
     /// Adds the due `Gap` if all subscriptions are confirmed. Returns the waker to wake.
     #[must_use]
     fn end_gap(&mut self) -> Option<Waker> {
-        if !self.has_gap || !self.orders.are_confirmed() {
+        if !self.has_gap || !self.subscriptions.are_all_confirmed() {
             return None;
         }
         self.has_gap = false;
@@ -136,7 +136,7 @@ impl Shared {
     }
 }
 
-impl Ends for Shared {
+impl CloseWithClient for Shared {
     fn end(&self) {
         let wakers = self.lock().end("the client is closed");
         self.changed.notify_one();
@@ -238,7 +238,7 @@ impl Subscriber {
         &self,
         channels: impl IntoIterator<Item = K>,
     ) -> Confirmation<'_> {
-        self.order(Way::Channel, channels, false)
+        self.change(SubscriptionKind::Channel, channels, false)
     }
 
     /// Subscribes to all channels that match these patterns.
@@ -246,7 +246,7 @@ impl Subscriber {
         &self,
         patterns: impl IntoIterator<Item = K>,
     ) -> Confirmation<'_> {
-        self.order(Way::Pattern, patterns, false)
+        self.change(SubscriptionKind::Pattern, patterns, false)
     }
 
     /// Subscribes to these sharded channels.
@@ -254,7 +254,7 @@ impl Subscriber {
         &self,
         channels: impl IntoIterator<Item = K>,
     ) -> Confirmation<'_> {
-        self.order(Way::Shard, channels, false)
+        self.change(SubscriptionKind::Shard, channels, false)
     }
 
     /// Ends the subscriptions to these channels.
@@ -262,7 +262,7 @@ impl Subscriber {
         &self,
         channels: impl IntoIterator<Item = K>,
     ) -> Confirmation<'_> {
-        self.order(Way::Channel, channels, true)
+        self.change(SubscriptionKind::Channel, channels, true)
     }
 
     /// Ends the subscriptions to these patterns.
@@ -270,7 +270,7 @@ impl Subscriber {
         &self,
         patterns: impl IntoIterator<Item = K>,
     ) -> Confirmation<'_> {
-        self.order(Way::Pattern, patterns, true)
+        self.change(SubscriptionKind::Pattern, patterns, true)
     }
 
     /// Ends the subscriptions to these sharded channels.
@@ -278,17 +278,17 @@ impl Subscriber {
         &self,
         channels: impl IntoIterator<Item = K>,
     ) -> Confirmation<'_> {
-        self.order(Way::Shard, channels, true)
+        self.change(SubscriptionKind::Shard, channels, true)
     }
 
-    fn order<K: Into<Bytes>>(
+    fn change<K: Into<Bytes>>(
         &self,
-        way: Way,
+        kind: SubscriptionKind,
         names: impl IntoIterator<Item = K>,
         ends: bool,
     ) -> Confirmation<'_> {
         let names = names.into_iter().map(Into::into).collect();
-        Confirmation::new(&self.shared, self.home, way, names, ends, self.timeout)
+        Confirmation::new(&self.shared, self.home, kind, names, ends, self.timeout)
     }
 
     /// Returns the next event; `None` only when the client is closed or the runtime has ended.

@@ -4,13 +4,13 @@ use super::topology::{Peer, Topology};
 use crate::address::Address;
 use crate::client::node::Node;
 use crate::error::Result;
-use crate::lane::cell::elsewhere;
+use crate::lane::cell::retired;
 use brisk_resp::slot::SLOTS;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Marks a slot without a known node.
-const NOBODY: u16 = u16::MAX;
+const UNASSIGNED: u16 = u16::MAX;
 
 /// A server in one role, and the lanes to it. If a server changes its role, it becomes a new member, and requests that
 /// wait for the old member are sent elsewhere.
@@ -41,7 +41,7 @@ impl Member {
         // retiring thread sees the lanes.
         if self.is_retired.load(Ordering::SeqCst) {
             node.retire();
-            return Err(elsewhere());
+            return Err(retired());
         }
         Ok(node)
     }
@@ -93,7 +93,7 @@ impl Map {
             let known = before.and_then(|before| before.members().find(is_same));
             known.cloned().unwrap_or_else(|| Arc::new(Member::new(peer.clone(), reads)))
         };
-        let mut slots = vec![NOBODY; usize::from(SLOTS)].into_boxed_slice();
+        let mut slots = vec![UNASSIGNED; usize::from(SLOTS)].into_boxed_slice();
         let mut shards = Vec::with_capacity(topology.shards.len());
         for (at, placed) in topology.shards.iter().enumerate() {
             for range in &placed.slots {
@@ -117,20 +117,20 @@ impl Map {
 
     /// Reports whether a slot has a known node.
     pub(crate) fn serves(&self, slot: u16) -> bool {
-        self.slots.get(usize::from(slot)).is_some_and(|at| *at != NOBODY)
+        self.slots.get(usize::from(slot)).is_some_and(|at| *at != UNASSIGNED)
     }
 
     /// The index of a slot's shard. Without a slot, or if its node is unknown, the shard of the first slot. O(1).
     #[inline]
-    pub(crate) fn place(&self, slot: Option<u16>) -> usize {
+    pub(crate) fn shard_index(&self, slot: Option<u16>) -> usize {
         let at = slot.and_then(|slot| self.slots.get(usize::from(slot)));
-        at.filter(|at| **at != NOBODY).map_or(0, |at| usize::from(*at))
+        at.filter(|at| **at != UNASSIGNED).map_or(0, |at| usize::from(*at))
     }
 
-    /// The shard of a slot, with the same rules as [`Map::place`].
+    /// The shard of a slot, with the same rules as [`Map::shard_index`].
     #[inline]
     pub(crate) fn shard(&self, slot: Option<u16>) -> Option<&Shard> {
-        self.shards.get(self.place(slot))
+        self.shards.get(self.shard_index(slot))
     }
 
     /// The index of the primary at an address. An unknown address becomes a new shard. `None` if there are too many
@@ -152,17 +152,17 @@ impl Map {
     }
 
     /// Records that the primary at this index serves a slot, as a node has reported.
-    pub(crate) fn correct(&mut self, slot: u16, place: usize) {
-        if let (Some(at), Ok(place)) = (self.slots.get_mut(usize::from(slot)), u16::try_from(place))
+    pub(crate) fn correct(&mut self, slot: u16, index: usize) {
+        if let (Some(at), Ok(index)) = (self.slots.get_mut(usize::from(slot)), u16::try_from(index))
         {
-            *at = place;
+            *at = index;
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::topology::Placed;
+    use super::super::topology::SlotOwner;
     use super::*;
 
     fn peer(port: u16) -> Peer {
@@ -171,7 +171,7 @@ mod tests {
     }
 
     fn topology(shards: &[(std::ops::RangeInclusive<u16>, u16, &[u16])]) -> Topology {
-        let placed = |(slots, primary, replicas): &(_, u16, &[u16])| Placed {
+        let placed = |(slots, primary, replicas): &(_, u16, &[u16])| SlotOwner {
             slots: vec![std::ops::RangeInclusive::clone(slots)],
             primary: peer(*primary),
             replicas: replicas.iter().map(|port| peer(*port)).collect(),
@@ -190,8 +190,8 @@ mod tests {
         assert_eq!(map.shard(None).unwrap().primary.address, peer(1).address);
         assert!(map.serves(200) && !map.serves(201));
         assert_eq!(primary(&map, 201), "h:1");
-        let place = map.primary_at(&peer(3).address).unwrap();
-        map.correct(150, place);
+        let index = map.primary_at(&peer(3).address).unwrap();
+        map.correct(150, index);
         assert_eq!((primary(&map, 149), primary(&map, 150)), ("h:2".into(), "h:3".into()));
         assert!(!map.shard(Some(150)).unwrap().primary.reads);
         assert_eq!(map.primary_at(&peer(2).address), Some(1));

@@ -24,10 +24,10 @@ pub(crate) mod split;
 pub(crate) mod spread;
 pub(crate) mod topology;
 
-use super::builder::Plan;
-use super::node::refuse;
+use super::builder::ClientOptions;
+use super::node::check_allowed;
 use crate::address::Address;
-use crate::command::{Unity, Way};
+use crate::command::{Grouping, SendPlan};
 use crate::error::{Code, Error, Kind, Phase, Result};
 use crate::lane::Waiting;
 use crate::lane::cell::{Submitted, closed, timeout};
@@ -39,10 +39,10 @@ use crate::reply::Reply;
 use crate::request::{Request, Traits};
 use map::{Map, Member};
 use read_from::ReadFrom;
-use redirect::{Onward, Trip};
-use refresh::{Found, NodeWatch, Outlook, Signal};
+use redirect::{RedirectState, Retry};
+use refresh::{Discovered, Discovery, NodeWatch, Signal};
 use source::Source;
-use split::{Belongs, belongs, crossed};
+use split::{SlotRouting, cross_slot_error, slot_routing};
 use spread::Spread;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -57,11 +57,11 @@ use topology::{AddressMap, Topology};
 pub(crate) const NODES_MAX: usize = 1024;
 /// The lanes to a node that has left the cluster are closed when all replies have arrived, or after this time.
 const DRAIN_MAX: Duration = Duration::from_secs(10);
-const DRAIN_LOOK: Duration = Duration::from_millis(20);
+const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The requested options of a cluster.
 #[derive(Clone, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct ClusterOptions {
     pub(crate) source: Source,
     pub(crate) seeds: Vec<Address>,
     pub(crate) read_from: ReadFrom,
@@ -73,9 +73,9 @@ pub(crate) struct Wanted {
 #[derive(Debug)]
 pub(crate) struct Cluster {
     map: RwLock<Map>,
-    outlook: Arc<Outlook>,
+    discovery: Arc<Discovery>,
     signal: Arc<Signal>,
-    plan: Plan,
+    options: ClientOptions,
     handle: Handle,
     read_from: ReadFrom,
     zone: Option<String>,
@@ -94,7 +94,7 @@ pub(crate) enum Sent {
     /// The reply is already known.
     Ready(Reply),
     /// The node has left the cluster: the request must be sent again.
-    Turned(Onward),
+    Redirected(Retry),
     /// The requests go to several nodes.
     Spread(Box<Spread>),
 }
@@ -103,14 +103,14 @@ pub(crate) enum Sent {
 #[derive(Debug)]
 pub(crate) struct Paused {
     pub(crate) sleep: Pin<Box<Sleep>>,
-    pub(crate) trip: Trip,
+    pub(crate) redirects: RedirectState,
 }
 
 impl Paused {
-    pub(crate) fn new(cluster: &Cluster, pause: Duration, trip: Trip) -> Paused {
+    pub(crate) fn new(cluster: &Cluster, pause: Duration, redirects: RedirectState) -> Paused {
         // The caller may be on a thread without a runtime.
         let _within = cluster.handle.enter();
-        Paused { sleep: Box::pin(sleep(pause)), trip }
+        Paused { sleep: Box::pin(sleep(pause)), redirects }
     }
 }
 
@@ -118,30 +118,30 @@ impl Paused {
 ///
 /// # Errors
 /// None of the seeds replies, or none of them knows any slots.
-pub(super) async fn find(setup: &Arc<Setup>, wanted: &Wanted) -> Result<Found> {
+pub(super) async fn find(setup: &Arc<Setup>, wanted: &ClusterOptions) -> Result<Discovered> {
     if let Source::Sentinels(_) = wanted.source {
         // The primary must be reachable, and must accept the login.
         open(setup).await?;
     }
-    let outlook = Outlook {
+    let discovery = Discovery {
         source: wanted.source.clone(),
         setup: Arc::clone(setup),
         seeds: wanted.seeds.clone(),
         map: wanted.addresses.clone(),
     };
-    Arc::new(outlook).discover(wanted.seeds.clone(), 0).await
+    Arc::new(discovery).discover(wanted.seeds.clone(), 0).await
 }
 
 impl Cluster {
     /// Starts a cluster that was discovered, and the task that keeps its map up to date.
     pub(super) fn start(
-        plan: Plan,
+        options: ClientOptions,
         setup: &Arc<Setup>,
-        wanted: Wanted,
+        wanted: ClusterOptions,
         handle: &Handle,
-        found: Found,
+        found: Discovered,
     ) -> Arc<Cluster> {
-        let outlook = Arc::new(Outlook {
+        let discovery = Arc::new(Discovery {
             source: wanted.source,
             setup: Arc::clone(setup),
             seeds: wanted.seeds,
@@ -150,9 +150,9 @@ impl Cluster {
         let signal = Arc::new(Signal::default());
         let cluster = Arc::new(Cluster {
             map: RwLock::new(Map::new(found.topology.clone(), None)),
-            outlook: Arc::clone(&outlook),
+            discovery: Arc::clone(&discovery),
             signal: Arc::clone(&signal),
-            plan,
+            options,
             handle: handle.clone(),
             read_from: wanted.read_from,
             zone: wanted.zone,
@@ -160,61 +160,66 @@ impl Cluster {
             is_closed: AtomicBool::new(false),
         });
         let weak = Arc::downgrade(&cluster);
-        handle.spawn(refresh::keep_up(weak, signal, outlook, found));
+        handle.spawn(refresh::keep_up(weak, signal, discovery, found));
         cluster
     }
 
     /// Puts requests into the queue of the node that serves them.
-    pub(crate) fn submit(&self, way: &Way<'_>, trip: &mut Trip, waker: &Waker) -> Result<Sent> {
+    pub(crate) fn submit(
+        &self,
+        plan: &SendPlan<'_>,
+        redirects: &mut RedirectState,
+        waker: &Waker,
+    ) -> Result<Sent> {
         if self.is_closed() {
             return Err(closed());
         }
-        refuse(way, self.plan.is_pool())?;
+        check_allowed(plan, self.options.is_pool())?;
         let now = Instant::now();
-        let began = *trip.began.get_or_insert(now);
-        let slot = match way.unity {
+        let began = *redirects.began.get_or_insert(now);
+        let slot = match plan.grouping {
             // Every node has all keys.
-            _ if !self.is_sharded() => way.requests.iter().find_map(Request::slot),
-            Unity::Each if way.requests.len() > 1 => {
-                return Ok(Sent::Spread(Box::new(Spread::new(self, way, trip))));
+            _ if !self.is_sharded() => plan.requests.iter().find_map(Request::slot),
+            Grouping::Separate if plan.requests.len() > 1 => {
+                return Ok(Sent::Spread(Box::new(Spread::new(self, plan, redirects))));
             }
-            Unity::Each => match way.requests.first().map(belongs) {
-                Some(Belongs::Apart(..)) => {
-                    return Ok(Sent::Spread(Box::new(Spread::new(self, way, trip))));
+            Grouping::Separate => match plan.requests.first().map(slot_routing) {
+                Some(SlotRouting::Split(..)) => {
+                    return Ok(Sent::Spread(Box::new(Spread::new(self, plan, redirects))));
                 }
-                Some(Belongs::Nowhere) => return Err(crossed()),
-                Some(Belongs::Together(slot)) => slot,
+                Some(SlotRouting::CrossSlot) => return Err(cross_slot_error()),
+                Some(SlotRouting::OneSlot(slot)) => slot,
                 None => None,
             },
-            Unity::Whole => slot_of_all(way.requests)?,
-            Unity::Piece => way.requests.first().and_then(Request::slot),
+            Grouping::Transaction => slot_of_all(plan.requests)?,
+            Grouping::Routed => plan.requests.first().and_then(Request::slot),
         };
-        let limit = if trip.is_fresh() {
-            way.limit(self.plan.timeout())
+        let limit = if redirects.is_first_attempt() {
+            plan.limit(self.options.timeout())
         } else {
-            let limit = way.limit(self.plan.timeout()).or(self.plan.timeout());
+            let limit = plan.limit(self.options.timeout()).or(self.options.timeout());
             let left = limit.map(|limit| limit.saturating_sub(now.duration_since(began)));
             if left.is_some_and(|left| left.is_zero()) {
-                return Err(timeout(Phase::Queued, trip.refusal.as_ref()));
+                return Err(timeout(Phase::Queued, redirects.last_rejection.as_ref()));
             }
             left
         };
-        let member = match trip.at.take() {
-            Some(member) if trip.is_aimed => member,
-            _ => self.member(slot, way, trip)?,
+        let member = match redirects.at.take() {
+            Some(member) if redirects.has_target => member,
+            _ => self.member(slot, plan, redirects)?,
         };
-        let key = way.requests.first().and_then(Request::routing_key);
-        let submitted = self.lanes(&member).and_then(|node| match trip.asks {
-            true => node.take(&asking(way), key, limit, waker),
-            false => node.take(way.requests, key, limit, waker),
+        let key = plan.requests.first().and_then(Request::routing_key);
+        let submitted = self.lanes(&member).and_then(|node| match redirects.needs_asking {
+            true => node.take(&asking(plan), key, limit, waker),
+            false => node.take(plan.requests, key, limit, waker),
         });
-        trip.at = Some(member);
+        redirects.at = Some(member);
         match submitted {
             Ok(Submitted::Waits(slot)) => Ok(Sent::Waits(slot)),
             Ok(Submitted::Full) => Ok(Sent::Full),
             Ok(Submitted::Ready(reply)) => Ok(Sent::Ready(reply)),
-            Err(error) => match self.unsent(&error, trip) {
-                Some(onward) => Ok(Sent::Turned(onward)),
+            Err(error) => match self.retry_unsent(&error, redirects) {
+                Some(retry) => Ok(Sent::Redirected(retry)),
                 None => Err(error),
             },
         }
@@ -223,16 +228,21 @@ impl Cluster {
     /// The lanes to a member, created if necessary.
     fn lanes<'a>(&self, member: &'a Member) -> Result<&'a super::node::Node> {
         member.node(|| {
-            let setup = self.outlook.setup_at(&member.address, member.reads);
+            let setup = self.discovery.setup_at(&member.address, member.reads);
             let has_others = member.reads;
             let watch = NodeWatch { signal: Arc::clone(&self.signal), has_others };
             let watch: Arc<dyn Watch> = Arc::new(watch);
-            self.plan.node(&self.handle, &setup, None, Some(&watch))
+            self.options.node(&self.handle, &setup, None, Some(&watch))
         })
     }
 
     /// The member to which requests for a slot are sent.
-    fn member(&self, slot: Option<u16>, way: &Way<'_>, trip: &Trip) -> Result<Arc<Member>> {
+    fn member(
+        &self,
+        slot: Option<u16>,
+        plan: &SendPlan<'_>,
+        redirects: &RedirectState,
+    ) -> Result<Arc<Member>> {
         let map = read(&self.map);
         if slot.is_some_and(|slot| !map.serves(slot)) {
             self.signal.hint();
@@ -240,8 +250,8 @@ impl Cluster {
         let shard = map.shard(slot).ok_or_else(closed)?;
         let may_be_replica = self.read_from != ReadFrom::Primary
             && slot.is_some()
-            && !trip.to_primary
-            && way
+            && !redirects.to_primary
+            && plan
                 .requests
                 .iter()
                 .all(|request| request.traits().reads_only && !has_cursor(request));
@@ -250,30 +260,30 @@ impl Cluster {
         }
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         let chosen = self.read_from.choose(shard, turn, self.zone.as_deref());
-        let nobody = || Error::new(Kind::Disconnected, "no replica serves this slot");
-        chosen.map(Arc::clone).ok_or_else(nobody)
+        let no_replica = || Error::new(Kind::Disconnected, "no replica serves this slot");
+        chosen.map(Arc::clone).ok_or_else(no_replica)
     }
 
     /// If a reply redirects the requests, returns when they are sent again. Otherwise the reply is for the caller.
     #[inline]
-    pub(crate) fn onward(
+    pub(crate) fn retry_after_reply(
         &self,
-        way: &Way<'_>,
+        plan: &SendPlan<'_>,
         answer: &crate::lane::Answer,
-        trip: &mut Trip,
-    ) -> Option<Onward> {
+        redirects: &mut RedirectState,
+    ) -> Option<Retry> {
         match answer {
             Ok(reply) => {
-                let text = redirect::refusal(reply, way, trip.asks)?;
-                self.sent_on(text, trip)
+                let text = redirect::rejection(reply, plan, redirects.needs_asking)?;
+                self.retry_rejected(text, redirects)
             }
-            Err(error) => self.unsent(error, trip),
+            Err(error) => self.retry_unsent(error, redirects),
         }
     }
 
     /// Redirects requests that were not sent to the node that the map now names.
     #[cold]
-    fn unsent(&self, error: &Error, trip: &mut Trip) -> Option<Onward> {
+    fn retry_unsent(&self, error: &Error, redirects: &mut RedirectState) -> Option<Retry> {
         if matches!(error.kind(), Kind::Timeout(_)) {
             self.signal.hint();
         }
@@ -282,53 +292,58 @@ impl Cluster {
         if !is_unsent || self.is_closed() {
             return None;
         }
-        trip.by_map();
-        trip.hop(false)
+        redirects.route_by_map();
+        redirects.count_hop(false)
     }
 
     /// Decides where and when a command that a node has rejected is sent again. `None` after too many attempts.
     #[cold]
-    pub(crate) fn sent_on(&self, text: &[u8], trip: &mut Trip) -> Option<Onward> {
+    pub(crate) fn retry_rejected(
+        &self,
+        text: &[u8],
+        redirects: &mut RedirectState,
+    ) -> Option<Retry> {
         let code = Code::of(text);
-        let was_replica = trip.at.as_ref().is_some_and(|member| member.reads);
-        let onward = trip.hop(!matches!(code, Code::Moved | Code::Ask | Code::MasterDown))?;
-        trip.refusal = Some(Error::server(text));
+        let was_replica = redirects.at.as_ref().is_some_and(|member| member.reads);
+        let retry =
+            redirects.count_hop(!matches!(code, Code::Moved | Code::Ask | Code::MasterDown))?;
+        redirects.last_rejection = Some(Error::server(text));
         if matches!(code, Code::Moved | Code::Ask) {
             let (slot, host, port) = redirect::target(text)?;
-            let by = trip.at.as_ref().map_or(&self.outlook.setup.address, |at| &at.address);
-            let address = self.outlook.address(by, host, port)?;
+            let by = redirects.at.as_ref().map_or(&self.discovery.setup.address, |at| &at.address);
+            let address = self.discovery.address(by, host, port)?;
             let member = match code {
                 Code::Moved => self.moved(slot, &address)?,
                 _ => self.known(&address)?,
             };
-            trip.aim(member, code == Code::Ask);
-            return Some(onward);
+            redirects.set_target(member, code == Code::Ask);
+            return Some(retry);
         }
         if code != Code::TryAgain && !was_replica {
             self.signal.hint();
         }
-        trip.by_map();
+        redirects.route_by_map();
         if was_replica && self.read_from != ReadFrom::Replica {
             // The primary will accept the command.
-            trip.to_primary = true;
-            return Some(Onward::Now);
+            redirects.to_primary = true;
+            return Some(Retry::Now);
         }
-        Some(onward)
+        Some(retry)
     }
 
     /// Records in the map that a slot has moved to another node, before the whole map is read again.
     fn moved(&self, slot: u16, address: &Address) -> Option<Arc<Member>> {
         self.signal.hint();
         let mut map = write(&self.map);
-        let place = map.primary_at(address)?;
-        map.correct(slot, place);
-        Some(Arc::clone(&map.shards().get(place)?.primary))
+        let index = map.primary_at(address)?;
+        map.correct(slot, index);
+        Some(Arc::clone(&map.shards().get(index)?.primary))
     }
 
     fn known(&self, address: &Address) -> Option<Arc<Member>> {
         let mut map = write(&self.map);
-        let place = map.primary_at(address)?;
-        Some(Arc::clone(&map.shards().get(place)?.primary))
+        let index = map.primary_at(address)?;
+        Some(Arc::clone(&map.shards().get(index)?.primary))
     }
 
     /// Takes the slot's node from an error that a session or a subscriber received, if the error names one.
@@ -336,7 +351,7 @@ impl Cluster {
         let text = error.message().as_bytes();
         if error.code() == Some(Code::Moved)
             && let Some((slot, host, port)) = redirect::target(text)
-            && let Some(address) = self.outlook.address(&self.outlook.setup.address, host, port)
+            && let Some(address) = self.discovery.address(&self.discovery.setup.address, host, port)
         {
             self.moved(slot, &address);
         }
@@ -344,17 +359,17 @@ impl Cluster {
     }
 
     /// The index of a slot's shard.
-    pub(crate) fn place(&self, slot: Option<u16>) -> usize {
-        read(&self.map).place(slot)
+    pub(crate) fn shard_index(&self, slot: Option<u16>) -> usize {
+        read(&self.map).shard_index(slot)
     }
 
-    pub(crate) fn primary(&self, place: usize) -> Option<Arc<Member>> {
-        read(&self.map).shards().get(place).map(|shard| Arc::clone(&shard.primary))
+    pub(crate) fn primary(&self, index: usize) -> Option<Arc<Member>> {
+        read(&self.map).shards().get(index).map(|shard| Arc::clone(&shard.primary))
     }
 
     /// The primary that has a key; without a key, the primary of the first slot.
     pub(super) fn primary_of(&self, key: Option<&[u8]>) -> Option<Arc<Member>> {
-        self.primary(self.place(key.map(brisk_resp::slot::key_slot)))
+        self.primary(self.shard_index(key.map(brisk_resp::slot::key_slot)))
     }
 
     /// All primaries that serve slots, in the order of their first slot.
@@ -363,11 +378,11 @@ impl Cluster {
         let mut primaries: Vec<Arc<Member>> = Vec::new();
         let mut last = usize::MAX;
         for slot in (0..brisk_resp::slot::SLOTS).filter(|slot| map.serves(*slot)) {
-            let place = map.place(Some(slot));
-            if std::mem::replace(&mut last, place) == place {
+            let index = map.shard_index(Some(slot));
+            if std::mem::replace(&mut last, index) == index {
                 continue;
             }
-            let Some(shard) = map.shards().get(place) else { continue };
+            let Some(shard) = map.shards().get(index) else { continue };
             if !primaries.iter().any(|known| Arc::ptr_eq(known, &shard.primary)) {
                 primaries.push(Arc::clone(&shard.primary));
             }
@@ -378,8 +393,8 @@ impl Cluster {
     /// The setup of a connection to the primary of a key.
     pub(crate) fn setup_for(&self, key: Option<&[u8]>) -> Arc<Setup> {
         match self.primary_of(key) {
-            Some(member) => self.outlook.setup_at(&member.address, false),
-            None => Arc::clone(&self.outlook.setup),
+            Some(member) => self.discovery.setup_at(&member.address, false),
+            None => Arc::clone(&self.discovery.setup),
         }
     }
 
@@ -390,24 +405,24 @@ impl Cluster {
         }
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
         match self.candidates(turn).first() {
-            Some(address) => self.outlook.setup_at(address, false),
-            None => Arc::clone(&self.outlook.setup),
+            Some(address) => self.discovery.setup_at(address, false),
+            None => Arc::clone(&self.discovery.setup),
         }
     }
 
     /// The setup of a connection to a node.
     pub(super) fn setup_at(&self, member: &Member) -> Arc<Setup> {
-        self.outlook.setup_at(&member.address, member.reads)
+        self.discovery.setup_at(&member.address, member.reads)
     }
 
     /// Like [`Cluster::submit`], but to one node, regardless of the slots.
     pub(super) fn submit_to(
         &self,
         member: &Member,
-        way: &Way<'_>,
+        plan: &SendPlan<'_>,
         waker: &Waker,
     ) -> Result<Submitted> {
-        self.lanes(member)?.submit(way, waker)
+        self.lanes(member)?.submit(plan, waker)
     }
 
     pub(super) fn close(&self) {
@@ -419,12 +434,12 @@ impl Cluster {
 
     /// Reports whether the key decides which node a command goes to.
     pub(crate) fn is_sharded(&self) -> bool {
-        self.outlook.source.is_sharded()
+        self.discovery.source.is_sharded()
     }
 
     /// Reports whether each new connection finds the current primary on its own.
     pub(crate) fn finds_primaries(&self) -> bool {
-        matches!(self.outlook.source, Source::Sentinels(_))
+        matches!(self.discovery.source, Source::Sentinels(_))
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -461,7 +476,7 @@ impl Cluster {
         all.rotate_left(first);
         let members = all.into_iter().chain(down).map(|member| &member.address);
         let mut known = std::collections::HashSet::new();
-        let addresses = members.chain(&self.outlook.seeds);
+        let addresses = members.chain(&self.discovery.seeds);
         addresses.filter(|address| known.insert(*address)).cloned().collect()
     }
 
@@ -509,7 +524,7 @@ async fn drain(member: Arc<Member>) {
     let until = Instant::now() + DRAIN_MAX;
     let is_busy = || member.known_node().is_some_and(|node| node.pending() > 0);
     while is_busy() && Instant::now() < until {
-        sleep(DRAIN_LOOK).await;
+        sleep(DRAIN_INTERVAL).await;
     }
 }
 
@@ -517,10 +532,10 @@ async fn drain(member: Arc<Member>) {
 fn slot_of_all(requests: &[Request]) -> Result<Option<u16>> {
     let mut all = None;
     for request in requests {
-        let slot = match belongs(request) {
-            Belongs::Together(None) => continue,
-            Belongs::Together(slot) => slot,
-            Belongs::Apart(..) | Belongs::Nowhere => None,
+        let slot = match slot_routing(request) {
+            SlotRouting::OneSlot(None) => continue,
+            SlotRouting::OneSlot(slot) => slot,
+            SlotRouting::Split(..) | SlotRouting::CrossSlot => None,
         };
         if slot.is_none() || all.is_some_and(|all| Some(all) != slot) {
             let text =
@@ -533,8 +548,8 @@ fn slot_of_all(requests: &[Request]) -> Result<Option<u16>> {
 }
 
 /// The requests, preceded by ASKING, which applies to one command or one transaction.
-fn asking(way: &Way<'_>) -> Vec<Request> {
+fn asking(plan: &SendPlan<'_>) -> Vec<Request> {
     let mut requests = vec![Request::new("ASKING", Traits::default())];
-    requests.extend(way.requests.iter().cloned());
+    requests.extend(plan.requests.iter().cloned());
     requests
 }

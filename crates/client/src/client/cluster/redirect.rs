@@ -2,7 +2,7 @@
 //! later.
 
 use super::map::Member;
-use crate::command::{Unity, Way};
+use crate::command::{Grouping, SendPlan};
 use crate::error::{Code, Error};
 use crate::reply::Reply;
 use brisk_resp::reply::read::{Part, ReplyReader};
@@ -20,16 +20,16 @@ const PAUSE_LONGEST: Duration = Duration::from_millis(500);
 
 /// The state of a command that may be redirected.
 #[derive(Debug, Default)]
-pub(crate) struct Trip {
+pub(crate) struct RedirectState {
     /// How many times the command was sent again because its connection was lost.
     pub(crate) replays: u8,
     /// How many times the command was redirected.
     pub(crate) hops: u8,
     pauses: u8,
     /// True if a redirection has set the target, which overrides the map.
-    pub(crate) is_aimed: bool,
+    pub(crate) has_target: bool,
     /// True if ASKING must be sent before the command.
-    pub(crate) asks: bool,
+    pub(crate) needs_asking: bool,
     /// True if the command must not go to a replica.
     pub(crate) to_primary: bool,
     /// When the command began, if there are several nodes.
@@ -37,61 +37,61 @@ pub(crate) struct Trip {
     /// The node to which the command is being sent, or was sent.
     pub(crate) at: Option<Arc<Member>>,
     /// The last error that redirected the command.
-    pub(crate) refusal: Option<Error>,
+    pub(crate) last_rejection: Option<Error>,
 }
 
 /// When a redirected command is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Onward {
+pub(crate) enum Retry {
     Now,
     After(Duration),
 }
 
-impl Trip {
+impl RedirectState {
     /// A command that continues the time limit of another one.
-    pub(crate) fn begun(began: Option<Instant>, to_primary: bool) -> Trip {
-        Trip { began, to_primary, ..Trip::default() }
+    pub(crate) fn continued(began: Option<Instant>, to_primary: bool) -> RedirectState {
+        RedirectState { began, to_primary, ..RedirectState::default() }
     }
 
-    pub(crate) fn is_fresh(&self) -> bool {
+    pub(crate) fn is_first_attempt(&self) -> bool {
         self.hops == 0 && self.replays == 0
     }
 
     /// Routes the command by the map again.
-    pub(crate) fn by_map(&mut self) {
-        (self.is_aimed, self.asks, self.at) = (false, false, None);
+    pub(crate) fn route_by_map(&mut self) {
+        (self.has_target, self.needs_asking, self.at) = (false, false, None);
     }
 
     /// Sends the command to this node.
-    pub(crate) fn aim(&mut self, member: Arc<Member>, asks: bool) {
-        (self.is_aimed, self.asks, self.at) = (true, asks, Some(member));
+    pub(crate) fn set_target(&mut self, member: Arc<Member>, needs_asking: bool) {
+        (self.has_target, self.needs_asking, self.at) = (true, needs_asking, Some(member));
     }
 
     /// Counts a redirection; `None` if there were too many.
-    pub(crate) fn hop(&mut self, waits: bool) -> Option<Onward> {
+    pub(crate) fn count_hop(&mut self, waits: bool) -> Option<Retry> {
         if self.hops >= HOPS_MAX {
             return None;
         }
         self.hops += 1;
         if !waits && self.hops <= HOPS_AT_ONCE {
-            return Some(Onward::Now);
+            return Some(Retry::Now);
         }
         let pause = PAUSE_FIRST * (1 << self.pauses.min(7));
         self.pauses = self.pauses.saturating_add(1);
-        Some(Onward::After(pause.min(PAUSE_LONGEST)))
+        Some(Retry::After(pause.min(PAUSE_LONGEST)))
     }
 
     /// The command's own replies, without the reply to ASKING.
     pub(crate) fn own_replies(&self, reply: Reply) -> Reply {
-        if !self.asks {
+        if !self.needs_asking {
             return reply;
         }
-        let rest = behind_first(reply.as_bytes());
+        let rest = after_first(reply.as_bytes());
         Reply::small(rest).unwrap_or_else(|| Reply::shared(reply.reader().share(rest)))
     }
 }
 
-fn behind_first(bytes: &[u8]) -> &[u8] {
+fn after_first(bytes: &[u8]) -> &[u8] {
     let mut reader = ReplyReader::new(bytes);
     match reader.skip() {
         Ok(()) => reader.rest(),
@@ -101,15 +101,19 @@ fn behind_first(bytes: &[u8]) -> &[u8] {
 
 /// The error with which a node rejected the requests without executing any. `None` if the node may have executed one,
 /// or if each of several commands has its own result. O(1) for replies that are not errors.
-pub(crate) fn refusal<'a>(reply: &'a Reply, way: &Way<'_>, asks: bool) -> Option<&'a [u8]> {
+pub(crate) fn rejection<'a>(
+    reply: &'a Reply,
+    plan: &SendPlan<'_>,
+    needs_asking: bool,
+) -> Option<&'a [u8]> {
     let bytes = reply.as_bytes();
-    let bytes = if asks { behind_first(bytes) } else { bytes };
-    match way.unity {
-        Unity::Whole => of_transaction(bytes),
-        _ if way.requests.len() == 1 => error(bytes),
+    let bytes = if needs_asking { after_first(bytes) } else { bytes };
+    match plan.grouping {
+        Grouping::Transaction => of_transaction(bytes),
+        _ if plan.requests.len() == 1 => error(bytes),
         // In a cluster, each request of a batch is redirected separately; elsewhere a batch stays together.
-        Unity::Each => of_batch(bytes, way),
-        Unity::Piece => None,
+        Grouping::Separate => of_batch(bytes, plan),
+        Grouping::Routed => None,
     }
 }
 
@@ -118,10 +122,10 @@ pub(crate) fn refusal<'a>(reply: &'a Reply, way: &Way<'_>, asks: bool) -> Option
 pub(crate) fn error(reply: &[u8]) -> Option<&[u8]> {
     let text = reply.strip_prefix(b"-")?;
     let text = text.strip_suffix(b"\r\n").unwrap_or(text);
-    sends_on(Code::of(text)).then_some(text)
+    is_retryable(Code::of(text)).then_some(text)
 }
 
-fn sends_on(code: Code) -> bool {
+fn is_retryable(code: Code) -> bool {
     matches!(
         code,
         Code::Moved
@@ -135,14 +139,14 @@ fn sends_on(code: Code) -> bool {
 }
 
 /// The first rejection in a batch, if no command was executed, or if all commands may be executed again.
-fn of_batch<'a>(replies: &'a [u8], way: &Way<'_>) -> Option<&'a [u8]> {
-    let only_reads = way.requests.iter().all(|request| request.traits().reads_only);
+fn of_batch<'a>(replies: &'a [u8], plan: &SendPlan<'_>) -> Option<&'a [u8]> {
+    let only_reads = plan.requests.iter().all(|request| request.traits().reads_only);
     if !only_reads && error(replies).is_none() {
         return None;
     }
     let replies = super::split::cut(replies)?;
-    let is_refused = |reply: &&[u8]| error(reply).is_some();
-    if !only_reads && !replies.iter().all(is_refused) {
+    let is_rejected = |reply: &&[u8]| error(reply).is_some();
+    if !only_reads && !replies.iter().all(is_rejected) {
         return None;
     }
     replies.into_iter().find_map(error)
@@ -158,7 +162,7 @@ fn of_transaction(replies: &[u8]) -> Option<&[u8]> {
     let (multi, exec) = (replies.first()?, replies.last()?);
     let is_executed = match text(multi) {
         // MULTI succeeded, so the reply to EXEC applies to the whole transaction.
-        None => !text(exec).is_some_and(|code| code == Code::ExecAbort || sends_on(code)),
+        None => !text(exec).is_some_and(|code| code == Code::ExecAbort || is_retryable(code)),
         // Without MULTI, each command was executed separately.
         Some(_) => !replies.iter().all(|reply| error(reply).is_some()),
     };
@@ -193,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn only_errors_that_say_that_nothing_was_executed_send_on() {
+    fn only_errors_that_say_that_nothing_was_executed_lead_to_a_retry() {
         assert_eq!(error(b"-MOVED 1 h:1\r\n"), Some(&b"MOVED 1 h:1"[..]));
         assert_eq!(error(b"-TRYAGAIN later\r\n"), Some(&b"TRYAGAIN later"[..]));
         assert_eq!(error(b"-ERR MOVED\r\n"), None);
@@ -202,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transaction_is_sent_on_if_none_of_it_was_executed() {
+    fn a_transaction_is_retried_if_none_of_it_was_executed() {
         let of = |text: &str| {
             let bytes = text.replace('|', "\r\n").into_bytes();
             of_transaction(&bytes).map(|text| String::from_utf8_lossy(text).into_owned())
@@ -223,14 +227,14 @@ mod tests {
 
     #[test]
     fn hops_are_bounded_and_slow_down() {
-        let mut trip = Trip::default();
-        assert_eq!(trip.hop(false), Some(Onward::Now));
-        assert_eq!(trip.hop(true), Some(Onward::After(PAUSE_FIRST)));
+        let mut redirects = RedirectState::default();
+        assert_eq!(redirects.count_hop(false), Some(Retry::Now));
+        assert_eq!(redirects.count_hop(true), Some(Retry::After(PAUSE_FIRST)));
         let mut hops = 2;
-        let mut last = Onward::Now;
-        while let Some(onward) = trip.hop(false) {
-            (hops, last) = (hops + 1, onward);
+        let mut last = Retry::Now;
+        while let Some(retry) = redirects.count_hop(false) {
+            (hops, last) = (hops + 1, retry);
         }
-        assert_eq!((hops, last), (HOPS_MAX, Onward::After(PAUSE_LONGEST)));
+        assert_eq!((hops, last), (HOPS_MAX, Retry::After(PAUSE_LONGEST)));
     }
 }

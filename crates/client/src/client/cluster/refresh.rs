@@ -4,7 +4,7 @@
 
 use super::Cluster;
 use super::source::{Role, Source, by_roles, by_sentinels};
-use super::topology::{AddressMap, Told, Topology, epoch};
+use super::topology::{AddressContext, AddressMap, Topology, epoch};
 use crate::address::Address;
 use crate::error::{Error, Kind, Result};
 use crate::lane::cell::Shared;
@@ -24,7 +24,7 @@ const PAUSE_LONGEST: Duration = Duration::from_secs(1);
 /// If a node has not replied for this time, another one is queried as well.
 const HEDGE: Duration = Duration::from_millis(100);
 /// The time limit for a node's reply.
-const ANSWER_MAX: Duration = Duration::from_secs(1);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Signals that the map may be out of date.
 #[derive(Debug, Default)]
@@ -46,17 +46,17 @@ pub(super) struct NodeWatch {
 }
 
 impl Watch for NodeWatch {
-    fn troubled(&self, shared: &Shared) {
+    fn disconnected(&self, shared: &Shared) {
         self.signal.hint();
         if self.has_others || shared.is_retired() {
-            shared.turn_away();
+            shared.reject_unsent();
         }
     }
 }
 
 /// How nodes are queried.
 #[derive(Debug)]
-pub(super) struct Outlook {
+pub(super) struct Discovery {
     pub(super) source: Source,
     pub(super) setup: Arc<Setup>,
     pub(super) seeds: Vec<Address>,
@@ -64,7 +64,7 @@ pub(super) struct Outlook {
 }
 
 /// The topology, and the connection to the node that reported it.
-pub(crate) struct Found {
+pub(crate) struct Discovered {
     pub(super) topology: Topology,
     pub(super) scout: Option<Scout>,
 }
@@ -74,14 +74,14 @@ pub(super) struct Scout {
     connection: Connection,
 }
 
-impl Outlook {
+impl Discovery {
     /// The setup of a connection to another node.
     pub(super) fn setup_at(&self, address: &Address, reads: bool) -> Arc<Setup> {
         self.source.setup_at(&self.setup, address, reads)
     }
 
-    pub(super) fn told<'a>(&'a self, by: &'a Address) -> Told<'a> {
-        Told { by, tls: self.is_tls(), map: self.map.as_ref() }
+    pub(super) fn address_context<'a>(&'a self, by: &'a Address) -> AddressContext<'a> {
+        AddressContext { by, tls: self.is_tls(), map: self.map.as_ref() }
     }
 
     pub(super) fn is_tls(&self) -> bool {
@@ -89,7 +89,7 @@ impl Outlook {
     }
 
     pub(super) fn address(&self, by: &Address, host: &str, port: u16) -> Option<Address> {
-        self.told(by).address(host, port)
+        self.address_context(by).address(host, port)
     }
 
     /// Queries the nodes one after the other, without waiting long for any. Returns the first reply that is not older
@@ -99,24 +99,24 @@ impl Outlook {
     /// # Errors
     /// If no node replies, the error of the first one.
     pub(super) async fn discover(
-        self: &Arc<Outlook>,
+        self: &Arc<Discovery>,
         candidates: Vec<Address>,
         known_epoch: u64,
-    ) -> Result<Found> {
+    ) -> Result<Discovered> {
         if let Source::Sentinels(sentinels) = &self.source {
-            return Ok(Found { topology: by_sentinels(self, sentinels).await?, scout: None });
+            return Ok(Discovered { topology: by_sentinels(self, sentinels).await?, scout: None });
         }
         let mut left = candidates.into_iter();
-        let mut asked = JoinSet::new();
-        let (mut best, mut failed): (Option<Found>, Option<Error>) = (None, None);
+        let mut queries = JoinSet::new();
+        let (mut best, mut failed): (Option<Discovered>, Option<Error>) = (None, None);
         loop {
             if let Some(address) = left.next() {
-                asked.spawn(ask_first(Arc::clone(self), address));
-            } else if asked.is_empty() {
+                queries.spawn(query_first(Arc::clone(self), address));
+            } else if queries.is_empty() {
                 break;
             }
             tokio::select! {
-                Some(done) = asked.join_next() => match done {
+                Some(done) = queries.join_next() => match done {
                     Ok(Ok(found)) if found.topology.epoch >= known_epoch => return Ok(found),
                     Ok(Ok(found)) => {
                         let epoch = best.as_ref().map(|best| best.topology.epoch);
@@ -130,18 +130,18 @@ impl Outlook {
                 () = sleep(HEDGE), if left.len() > 0 => {}
             }
         }
-        let nobody = || Error::new(Kind::Disconnected, "no node of the cluster has replied");
-        best.ok_or_else(|| failed.unwrap_or_else(nobody))
+        let no_reply = || Error::new(Kind::Disconnected, "no node of the cluster has replied");
+        best.ok_or_else(|| failed.unwrap_or_else(no_reply))
     }
 }
 
-async fn ask_first(outlook: Arc<Outlook>, address: Address) -> Result<Found> {
-    if !outlook.source.is_sharded() {
-        return by_roles(&outlook, address).await;
+async fn query_first(discovery: Arc<Discovery>, address: Address) -> Result<Discovered> {
+    if !discovery.source.is_sharded() {
+        return by_roles(&discovery, address).await;
     }
-    let connection = open(&outlook.setup_at(&address, false)).await?;
+    let connection = open(&discovery.setup_at(&address, false)).await?;
     let mut scout = Scout::new(address, connection);
-    Ok(Found { topology: scout.ask(&outlook).await?, scout: Some(scout) })
+    Ok(Discovered { topology: scout.ask(&discovery).await?, scout: Some(scout) })
 }
 
 impl Scout {
@@ -151,8 +151,9 @@ impl Scout {
 
     async fn replies<const N: usize>(&mut self, names: [&str; N]) -> Result<[Reply; N]> {
         let requests = names.map(|name| Request::new(name, Traits::default()));
-        let late = |_| Error::new(Kind::Disconnected, format!("{} does not answer", self.address));
-        let replies = timeout(ANSWER_MAX, self.connection.ask(&requests)).await.map_err(late)??;
+        let late = |_| Error::new(Kind::Disconnected, format!("{} has not replied", self.address));
+        let replies =
+            timeout(REPLY_TIMEOUT, self.connection.ask(&requests)).await.map_err(late)??;
         let other = |_| {
             Error::new(Kind::Protocol, "the number of replies differs from the number of requests")
         };
@@ -160,24 +161,24 @@ impl Scout {
     }
 
     /// The role of the node, which is queried only without a cluster.
-    pub(super) async fn role(&mut self, outlook: &Outlook) -> Result<Role> {
+    pub(super) async fn role(&mut self, discovery: &Discovery) -> Result<Role> {
         let [role] = self.replies(["ROLE"]).await?;
-        Role::read(&role, &outlook.told(&self.address))
+        Role::read(&role, &discovery.address_context(&self.address))
     }
 
-    async fn ask(&mut self, outlook: &Outlook) -> Result<Topology> {
-        if !outlook.source.is_sharded() {
-            return match self.role(outlook).await? {
+    async fn ask(&mut self, discovery: &Discovery) -> Result<Topology> {
+        if !discovery.source.is_sharded() {
+            return match self.role(discovery).await? {
                 Role::Primary(replicas) => Ok(Topology::of_one(self.address.clone(), replicas)),
                 Role::ReplicaOf(primary) => {
-                    let text = format!("{} is a replica of {primary} by now", self.address);
+                    let text = format!("{} is now a replica of {primary}", self.address);
                     Err(Error::new(Kind::Disconnected, text))
                 }
             };
         }
         let [slots, info] = self.replies(["CLUSTER SLOTS", "CLUSTER INFO"]).await?;
         let epoch = epoch(&info.read::<String>()?);
-        Topology::read(&slots, epoch, &outlook.told(&self.address))
+        Topology::read(&slots, epoch, &discovery.address_context(&self.address))
     }
 }
 
@@ -185,18 +186,18 @@ impl Scout {
 pub(super) async fn keep_up(
     cluster: Weak<Cluster>,
     signal: Arc<Signal>,
-    outlook: Arc<Outlook>,
-    found: Found,
+    discovery: Arc<Discovery>,
+    found: Discovered,
 ) {
     let mut scout = found.scout;
-    let mut switches = outlook.source.switches();
+    let mut switches = discovery.source.switches();
     let mut pause = PAUSE_FIRST;
     let mut last = Instant::now();
     let mut turn = 0;
     loop {
         let Some(open) = cluster.upgrade().filter(|cluster| !cluster.is_closed()) else { return };
         // No hint arrives when a node that is down is replaced, so look more often.
-        let rest = if open.is_in_trouble() { pause } else { outlook.source.each() };
+        let rest = if open.is_in_trouble() { pause } else { discovery.source.interval() };
         drop(open);
         let has_hint = tokio::select! {
             () = signal.0.notified() => true,
@@ -212,7 +213,7 @@ pub(super) async fn keep_up(
         let known_epoch = open.epoch();
         let candidates = open.candidates(turn);
         drop(open);
-        let topology = look(&outlook, &mut scout, candidates, known_epoch).await;
+        let topology = refresh(&discovery, &mut scout, candidates, known_epoch).await;
         let Some(open) = cluster.upgrade() else { return };
         let has_changed = topology.is_ok_and(|topology| open.take(topology));
         if has_changed {
@@ -228,20 +229,20 @@ pub(super) async fn keep_up(
     }
 }
 
-async fn look(
-    outlook: &Arc<Outlook>,
+async fn refresh(
+    discovery: &Arc<Discovery>,
     scout: &mut Option<Scout>,
     candidates: Vec<Address>,
     known_epoch: u64,
 ) -> Result<Topology> {
     if let Some(mut known) = scout.take()
-        && let Ok(topology) = known.ask(outlook).await
+        && let Ok(topology) = known.ask(discovery).await
         && topology.epoch >= known_epoch
     {
         *scout = Some(known);
         return Ok(topology);
     }
-    let found = outlook.discover(candidates, known_epoch).await?;
+    let found = discovery.discover(candidates, known_epoch).await?;
     *scout = found.scout;
     Ok(found.topology)
 }

@@ -4,8 +4,8 @@
 //! contains the differences: how the nodes are discovered and connected, and that a command may use any keys.
 
 use super::NODES_MAX;
-use super::refresh::{Found, Outlook, Scout};
-use super::topology::{Told, Topology};
+use super::refresh::{Discovered, Discovery, Scout};
+use super::topology::{AddressContext, Topology};
 use crate::address::Address;
 use crate::client::sentinel::Sentinels;
 use crate::error::{Error, Kind, Result};
@@ -19,8 +19,8 @@ use tokio::sync::watch;
 
 /// The interval at which the map is read without a hint. Cluster nodes redirect commands; without a cluster, only a
 /// refresh finds new replicas, so the next constant is shorter.
-const EACH: Duration = Duration::from_secs(30);
-const EACH_UNTOLD: Duration = Duration::from_secs(5);
+const INTERVAL: Duration = Duration::from_secs(30);
+const INTERVAL_WITHOUT_REDIRECTS: Duration = Duration::from_secs(5);
 /// A replica may replicate from another replica. ROLE is followed for at most this number of steps.
 pub(super) const ROLES_MAX: usize = 4;
 
@@ -42,10 +42,10 @@ impl Source {
     }
 
     /// The interval at which the map is read without a hint.
-    pub(super) fn each(&self) -> Duration {
+    pub(super) fn interval(&self) -> Duration {
         match self {
-            Source::Slots => EACH,
-            Source::Roles | Source::Sentinels(_) => EACH_UNTOLD,
+            Source::Slots => INTERVAL,
+            Source::Roles | Source::Sentinels(_) => INTERVAL_WITHOUT_REDIRECTS,
         }
     }
 
@@ -60,8 +60,8 @@ impl Source {
             return Arc::clone(setup);
         }
         let readonly = reads && self.is_sharded();
-        let place = Default::default();
-        Arc::new(Setup { address: address.clone(), readonly, place, ..Setup::clone(setup) })
+        let destination = Default::default();
+        Arc::new(Setup { address: address.clone(), readonly, destination, ..Setup::clone(setup) })
     }
 
     pub(super) fn switches(&self) -> Switches {
@@ -89,33 +89,36 @@ impl Switches {
 ///
 /// # Errors
 /// No sentinel replies, or none knows the service.
-pub(super) async fn by_sentinels(outlook: &Outlook, sentinels: &Sentinels) -> Result<Topology> {
+pub(super) async fn by_sentinels(discovery: &Discovery, sentinels: &Sentinels) -> Result<Topology> {
     let replicas = sentinels.replicas().await?;
-    let told = outlook.told(&outlook.setup.address);
+    let context = discovery.address_context(&discovery.setup.address);
     let replicas = replicas.iter().filter_map(|address| match address {
-        Address::Tcp { host, port, .. } => told.address(host, *port),
+        Address::Tcp { host, port, .. } => context.address(host, *port),
         Address::Unix { .. } => None,
     });
-    Ok(Topology::of_one(outlook.setup.address.clone(), replicas.collect()))
+    Ok(Topology::of_one(discovery.setup.address.clone(), replicas.collect()))
 }
 
 /// Queries a node, and follows the replication chain to its primary.
 ///
 /// # Errors
 /// A node does not reply, or the replication chain is too long or circular.
-pub(super) async fn by_roles(outlook: &Outlook, mut address: Address) -> Result<Found> {
+pub(super) async fn by_roles(discovery: &Discovery, mut address: Address) -> Result<Discovered> {
     for _ in 0..ROLES_MAX {
-        let connection = open(&outlook.setup_at(&address, false)).await?;
+        let connection = open(&discovery.setup_at(&address, false)).await?;
         let mut scout = Scout::new(address.clone(), connection);
-        match scout.role(outlook).await? {
+        match scout.role(discovery).await? {
             Role::Primary(replicas) => {
                 let topology = Topology::of_one(address, replicas);
-                return Ok(Found { topology, scout: Some(scout) });
+                return Ok(Discovered { topology, scout: Some(scout) });
             }
             Role::ReplicaOf(primary) => address = primary,
         }
     }
-    Err(Error::new(Kind::Disconnected, format!("{address} is a replica of replicas")))
+    Err(Error::new(
+        Kind::Disconnected,
+        format!("the replication chain at {address} is too long or circular"),
+    ))
 }
 
 /// The role of a node, with its peers.
@@ -130,7 +133,7 @@ impl Role {
     ///
     /// # Errors
     /// The server's error, or a malformed reply.
-    pub(super) fn read(reply: &Reply, told: &Told<'_>) -> Result<Role> {
+    pub(super) fn read(reply: &Reply, context: &AddressContext<'_>) -> Result<Role> {
         let reply: Value = reply.read()?;
         let wrong = || Error::new(Kind::UnexpectedReply, "the reply to ROLE is malformed");
         // Ports are strings in one of the two replies, and integers in the other.
@@ -140,7 +143,7 @@ impl Role {
         };
         let address = |host: &Value, at: &Value| {
             let host = std::str::from_utf8(host.as_bytes()?).ok()?;
-            told.address(host, port(at)?)
+            context.address(host, port(at)?)
         };
         match reply.as_slice().ok_or_else(wrong)? {
             [role, _, replicas] if role.as_bytes() == Some(b"master") => {
@@ -167,7 +170,7 @@ mod tests {
     fn read(text: &str) -> Result<Role> {
         let bytes = text.replace('|', "\r\n").into_bytes();
         let by = Address::Tcp { host: "asked".to_owned(), port: 1, tls: false };
-        Role::read(&Reply::shared(bytes.into()), &Told { by: &by, tls: false, map: None })
+        Role::read(&Reply::shared(bytes.into()), &AddressContext { by: &by, tls: false, map: None })
     }
 
     fn tcp(host: &str, port: u16) -> Address {

@@ -42,40 +42,40 @@ fn splits(request: &Request) -> Option<(SplitKind, usize)> {
 }
 
 /// The server's error for keys of several slots.
-pub(crate) fn crossed() -> Error {
+pub(crate) fn cross_slot_error() -> Error {
     Error::server(b"CROSSSLOT Keys in request don't hash to the same slot")
 }
 
 /// The slots that a request belongs to.
 #[derive(Debug)]
-pub(crate) enum Belongs {
+pub(crate) enum SlotRouting {
     /// Its keys are in one slot, or it has none.
-    Together(Option<u16>),
+    OneSlot(Option<u16>),
     /// Its keys are in several slots; these are its parts.
-    Apart(Merge, Vec<(u16, Request)>),
+    Split(Merge, Vec<(u16, Request)>),
     /// Its keys are in several slots, and it cannot be split.
-    Nowhere,
+    CrossSlot,
 }
 
 /// The slots of a request's keys. O(bytes of the keys).
-pub(crate) fn belongs(request: &Request) -> Belongs {
-    let Some(first) = request.routing_key() else { return Belongs::Together(None) };
+pub(crate) fn slot_routing(request: &Request) -> SlotRouting {
+    let Some(first) = request.routing_key() else { return SlotRouting::OneSlot(None) };
     let slot = key_slot(first);
-    if request.word_count() < 3 {
-        return Belongs::Together(Some(slot));
+    if request.argument_count() < 3 {
+        return SlotRouting::OneSlot(Some(slot));
     }
     if let Some((how, step)) = splits(request) {
-        let words = request.words().count() - 1;
-        let mut keys = request.words().skip(1).step_by(step);
-        if !words.is_multiple_of(step) || keys.all(|key| key_slot(key) == slot) {
-            return Belongs::Together(Some(slot));
+        let args = request.arguments().count() - 1;
+        let mut keys = request.arguments().skip(1).step_by(step);
+        if !args.is_multiple_of(step) || keys.all(|key| key_slot(key) == slot) {
+            return SlotRouting::OneSlot(Some(slot));
         }
         let (merge, parts) = split(request, how, step);
-        return Belongs::Apart(merge, parts);
+        return SlotRouting::Split(merge, parts);
     }
     match request.later_keys().all(|key| key_slot(key) == slot) {
-        true => Belongs::Together(Some(slot)),
-        false => Belongs::Nowhere,
+        true => SlotRouting::OneSlot(Some(slot)),
+        false => SlotRouting::CrossSlot,
     }
 }
 
@@ -85,18 +85,18 @@ fn split(request: &Request, how: SplitKind, step: usize) -> (Merge, Vec<(u16, Re
     // The index of each slot's part. There are usually fewer slots than keys.
     let mut places = std::collections::HashMap::new();
     let mut order = Vec::new();
-    let mut words = request.words().skip(1);
-    while let Some(key) = words.next() {
+    let mut args = request.arguments().skip(1);
+    while let Some(key) = args.next() {
         let slot = key_slot(key);
         let at = *places.entry(slot).or_insert_with(|| {
             parts.push((slot, Request::new(name, request.traits())));
             parts.len() - 1
         });
         let part = &mut parts[at].1;
-        order.push((at as u32, part.word_count() - 1));
+        order.push((at as u32, part.argument_count() - 1));
         part.key(key);
         for _ in 1..step {
-            words.next().into_iter().for_each(|word| part.arg(word));
+            args.next().into_iter().for_each(|arg| part.arg(arg));
         }
     }
     let merge = match how {
@@ -184,20 +184,20 @@ mod tests {
     use crate::reply::Reply;
     use crate::request::Traits;
 
-    fn request(words: &[&str]) -> Request {
-        let mut request = Request::named(words[0]);
-        request.keys(&words[1..]);
+    fn request(args: &[&str]) -> Request {
+        let mut request = Request::named(args[0]);
+        request.keys(&args[1..]);
         request
     }
 
     fn shown(request: &Request) -> String {
-        let words: Vec<_> = request.words().map(String::from_utf8_lossy).collect();
-        words.join(" ")
+        let args: Vec<_> = request.arguments().map(String::from_utf8_lossy).collect();
+        args.join(" ")
     }
 
-    fn parts(words: &[&str]) -> (Merge, Vec<String>) {
-        match belongs(&request(words)) {
-            Belongs::Apart(merge, parts) => {
+    fn parts(args: &[&str]) -> (Merge, Vec<String>) {
+        match slot_routing(&request(args)) {
+            SlotRouting::Split(merge, parts) => {
                 (merge, parts.iter().map(|(_, part)| shown(part)).collect())
             }
             other => panic!("{other:?}"),
@@ -243,22 +243,25 @@ mod tests {
 
     #[test]
     fn requests_for_one_slot_stay_whole_and_unsplittable_ones_are_reported() {
-        let whole = |words: &[&str]| matches!(belongs(&request(words)), Belongs::Together(Some(_)));
+        let whole =
+            |args: &[&str]| matches!(slot_routing(&request(args)), SlotRouting::OneSlot(Some(_)));
         assert!(whole(&["MGET", "{a}1", "{a}2"]));
         assert!(whole(&["MSET", "a", "1", "b"]), "an error that the server knows better");
         assert!(whole(&["SINTER", "{a}1", "{a}2"]));
-        assert!(matches!(belongs(&request(&["SINTER", "a", "b"])), Belongs::Nowhere));
+        assert!(matches!(slot_routing(&request(&["SINTER", "a", "b"])), SlotRouting::CrossSlot));
         let mut rename = Request::named("RENAME");
         rename.key("a");
         rename.key("b");
-        assert!(matches!(belongs(&rename), Belongs::Nowhere));
+        assert!(matches!(slot_routing(&rename), SlotRouting::CrossSlot));
         let mut msetnx = Request::new("MSETNX", Traits::default());
         msetnx.keys([("{a}1", "x"), ("{a}2", "y")]);
-        assert!(matches!(belongs(&msetnx), Belongs::Together(Some(_))));
-        assert!(matches!(belongs(&request(&["PING"])), Belongs::Together(None)));
+        assert!(matches!(slot_routing(&msetnx), SlotRouting::OneSlot(Some(_))));
+        assert!(matches!(slot_routing(&request(&["PING"])), SlotRouting::OneSlot(None)));
         let mut message = Request::named("SPUBLISH");
         message.args(["news", "x"]);
         let slot = key_slot(b"news");
-        assert!(matches!(belongs(&message), Belongs::Together(Some(found)) if found == slot));
+        assert!(
+            matches!(slot_routing(&message), SlotRouting::OneSlot(Some(found)) if found == slot)
+        );
     }
 }

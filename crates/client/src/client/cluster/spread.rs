@@ -5,10 +5,10 @@
 //! have their replies, the replies are combined in the order of the requests.
 
 use super::Cluster;
-use super::redirect::{self, Trip};
-use super::split::{Belongs, Merge, belongs, crossed, cut};
+use super::redirect::{self, RedirectState};
+use super::split::{Merge, SlotRouting, cross_slot_error, cut, slot_routing};
 use crate::command::sealed::Target;
-use crate::command::{State, Unity, Way};
+use crate::command::{Grouping, SendPlan, State};
 use crate::error::{Error, Executed, Kind, Result};
 use crate::reply::Reply;
 use crate::request::Request;
@@ -39,7 +39,7 @@ struct Whole {
 #[derive(Debug)]
 struct Part {
     /// The index of their shard in the map at the time of grouping.
-    place: usize,
+    shard_index: usize,
     requests: Vec<Request>,
     leaves: Vec<usize>,
     state: State,
@@ -47,31 +47,31 @@ struct Part {
 
 impl Spread {
     /// Groups requests by the nodes that serve them.
-    pub(super) fn new(cluster: &Cluster, way: &Way<'_>, trip: &Trip) -> Spread {
+    pub(super) fn new(cluster: &Cluster, plan: &SendPlan<'_>, redirects: &RedirectState) -> Spread {
         // In a batch with writes, reads also go to the primary, to see these writes.
-        let to_primary = !way.requests.iter().all(|request| request.traits().reads_only);
+        let to_primary = !plan.requests.iter().all(|request| request.traits().reads_only);
         let mut spread = Spread {
             parts: Vec::new(),
             outcomes: Vec::new(),
-            wholes: Vec::with_capacity(way.requests.len()),
-            began: trip.began,
+            wholes: Vec::with_capacity(plan.requests.len()),
+            began: redirects.began,
             to_primary,
         };
-        for request in way.requests {
+        for request in plan.requests {
             let first = spread.outcomes.len();
-            let merge = match belongs(request) {
-                Belongs::Together(slot) => {
-                    spread.deal(cluster.place(slot), request.clone());
+            let merge = match slot_routing(request) {
+                SlotRouting::OneSlot(slot) => {
+                    spread.assign(cluster.shard_index(slot), request.clone());
                     Merge::Only
                 }
-                Belongs::Apart(merge, parts) => {
+                SlotRouting::Split(merge, parts) => {
                     for (slot, part) in parts {
-                        spread.deal(cluster.place(Some(slot)), part);
+                        spread.assign(cluster.shard_index(Some(slot)), part);
                     }
                     merge
                 }
-                Belongs::Nowhere => {
-                    let text = format!("-{}\r\n", crossed().message());
+                SlotRouting::CrossSlot => {
+                    let text = format!("-{}\r\n", cross_slot_error().message());
                     spread.outcomes.push(Some(Ok(Reply::shared(text.into()))));
                     Merge::Only
                 }
@@ -82,31 +82,35 @@ impl Spread {
         spread
     }
 
-    fn deal(&mut self, place: usize, request: Request) {
+    fn assign(&mut self, shard_index: usize, request: Request) {
         let leaf = self.outcomes.len();
         self.outcomes.push(None);
-        if let Some(part) = self.parts.iter_mut().find(|part| part.place == place) {
+        if let Some(part) = self.parts.iter_mut().find(|part| part.shard_index == shard_index) {
             part.requests.push(request);
             part.leaves.push(leaf);
             return;
         }
-        let trip = Trip::begun(self.began, self.to_primary);
-        let state = State::Again { trip };
-        self.parts.push(Part { place, requests: vec![request], leaves: vec![leaf], state });
+        let redirects = RedirectState::continued(self.began, self.to_primary);
+        let state = State::Again { redirects };
+        self.parts.push(Part { shard_index, requests: vec![request], leaves: vec![leaf], state });
     }
 
     /// Advances all parts. Returns the reply once all parts have their replies.
     pub(crate) fn poll(
         &mut self,
         target: &impl Target,
-        way: &Way<'_>,
+        plan: &SendPlan<'_>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Reply>> {
         let mut at = 0;
         while let Some(part) = self.parts.get_mut(at) {
             let requests = &part.requests[..];
-            let inner =
-                Way { requests, timeout: way.timeout, replay: way.replay, unity: Unity::Piece };
+            let inner = SendPlan {
+                requests,
+                timeout: plan.timeout,
+                replay: plan.replay,
+                grouping: Grouping::Routed,
+            };
             if requests.is_empty() {
                 at += 1;
                 continue;
@@ -125,7 +129,7 @@ impl Spread {
     /// Handles a part that has completed. Its leaves get their replies, or continue alone.
     fn settle(&mut self, cluster: Option<&Cluster>, at: usize, answer: Result<Reply>) {
         let Some(part) = self.parts.get_mut(at) else { return };
-        let place = part.place;
+        let shard_index = part.shard_index;
         let requests = std::mem::take(&mut part.requests);
         let leaves = std::mem::take(&mut part.leaves);
         let whole = answer.and_then(|reply| {
@@ -154,21 +158,26 @@ impl Spread {
         };
         let is_alone = leaves.len() == 1;
         for ((request, leaf), reply) in requests.into_iter().zip(leaves).zip(replies) {
-            let mut trip = Trip::begun(self.began, self.to_primary);
+            let mut redirects = RedirectState::continued(self.began, self.to_primary);
             // A leaf that was alone has already been redirected as many times as allowed.
-            let refused = if is_alone { None } else { redirect::error(reply.as_bytes()) };
-            let onward = refused.zip(cluster).and_then(|(text, cluster)| {
-                trip.at = cluster.primary(place);
-                Some((cluster, cluster.sent_on(text, &mut trip)?))
+            let rejected = if is_alone { None } else { redirect::error(reply.as_bytes()) };
+            let retry = rejected.zip(cluster).and_then(|(text, cluster)| {
+                redirects.at = cluster.primary(shard_index);
+                Some((cluster, cluster.retry_rejected(text, &mut redirects)?))
             });
-            let Some((cluster, onward)) = onward else {
+            let Some((cluster, retry)) = retry else {
                 self.outcomes[leaf] = Some(Ok(reply));
                 continue;
             };
-            let state = State::onward(cluster, onward, trip);
+            let state = State::retry(cluster, retry, redirects);
             // A separate index, so that no other leaf joins this one.
-            let place = usize::MAX;
-            self.parts.push(Part { place, requests: vec![request], leaves: vec![leaf], state });
+            let shard_index = usize::MAX;
+            self.parts.push(Part {
+                shard_index,
+                requests: vec![request],
+                leaves: vec![leaf],
+                state,
+            });
         }
     }
 

@@ -24,14 +24,14 @@ impl fmt::Debug for AddressMap {
 
 /// How to interpret addresses in a node's reply.
 #[derive(Debug)]
-pub(crate) struct Told<'a> {
+pub(crate) struct AddressContext<'a> {
     /// The queried node. If an address in the reply has no host, it refers to this node.
     pub(crate) by: &'a Address,
     pub(crate) tls: bool,
     pub(crate) map: Option<&'a AddressMap>,
 }
 
-impl Told<'_> {
+impl AddressContext<'_> {
     /// The address of a node. A port of 0 is invalid.
     pub(crate) fn address(&self, host: &str, port: u16) -> Option<Address> {
         if port == 0 {
@@ -60,7 +60,7 @@ pub(crate) struct Peer {
 
 /// A primary with its slots and replicas.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Placed {
+pub(crate) struct SlotOwner {
     pub(crate) slots: Vec<RangeInclusive<u16>>,
     pub(crate) primary: Peer,
     pub(crate) replicas: Vec<Peer>,
@@ -71,7 +71,7 @@ pub(crate) struct Placed {
 pub(crate) struct Topology {
     /// Grows with each failover; a topology with a smaller epoch is older.
     pub(crate) epoch: u64,
-    pub(crate) shards: Vec<Placed>,
+    pub(crate) shards: Vec<SlotOwner>,
 }
 
 /// The epoch in the reply to CLUSTER INFO; 0 if it has none.
@@ -85,18 +85,22 @@ impl Topology {
     ///
     /// # Errors
     /// The server's error; an invalid reply, for example a slot out of range; or no slot is served.
-    pub(crate) fn read(reply: &Reply, epoch: u64, told: &Told<'_>) -> Result<Topology> {
+    pub(crate) fn read(
+        reply: &Reply,
+        epoch: u64,
+        context: &AddressContext<'_>,
+    ) -> Result<Topology> {
         let reply: Value = reply.read()?;
         let wrong = || Error::new(Kind::UnexpectedReply, "the reply to CLUSTER SLOTS is malformed");
-        let mut ranges: Vec<Placed> = Vec::new();
+        let mut ranges: Vec<SlotOwner> = Vec::new();
         for range in reply.as_slice().ok_or_else(wrong)? {
-            ranges.push(placed(range, told).ok_or_else(wrong)?);
+            ranges.push(placed(range, context).ok_or_else(wrong)?);
         }
         ranges.sort_by_key(|range| *range.slots[0].start());
-        let mut shards: Vec<Placed> = Vec::new();
+        let mut shards: Vec<SlotOwner> = Vec::new();
         let mut nodes = 0;
         for range in ranges {
-            let known = |shard: &&mut Placed| shard.primary.address == range.primary.address;
+            let known = |shard: &&mut SlotOwner| shard.primary.address == range.primary.address;
             if let Some(shard) = shards.iter_mut().find(known) {
                 shard.slots.extend(range.slots);
                 continue;
@@ -122,7 +126,7 @@ impl Topology {
         let mut replicas: Vec<Peer> = replicas.into_iter().map(peer).collect();
         in_one_order(&mut replicas);
         let slots = vec![0..=SLOTS - 1];
-        Topology { epoch: 0, shards: vec![Placed { slots, primary: peer(primary), replicas }] }
+        Topology { epoch: 0, shards: vec![SlotOwner { slots, primary: peer(primary), replicas }] }
     }
 }
 
@@ -133,7 +137,7 @@ fn in_one_order(replicas: &mut Vec<Peer>) {
 }
 
 /// One range with its nodes, the primary first.
-fn placed(range: &Value, told: &Told<'_>) -> Option<Placed> {
+fn placed(range: &Value, context: &AddressContext<'_>) -> Option<SlotOwner> {
     let [first, last, primary, replicas @ ..] = range.as_slice()? else { return None };
     let slot = |value: &Value| {
         let slot = u16::try_from(value.as_integer()?).ok()?;
@@ -143,13 +147,13 @@ fn placed(range: &Value, told: &Told<'_>) -> Option<Placed> {
     if first > last {
         return None;
     }
-    let mut replicas: Vec<Peer> = replicas.iter().filter_map(|node| peer(node, told)).collect();
+    let mut replicas: Vec<Peer> = replicas.iter().filter_map(|node| peer(node, context)).collect();
     in_one_order(&mut replicas);
-    Some(Placed { slots: vec![first..=last], primary: peer(primary, told)?, replicas })
+    Some(SlotOwner { slots: vec![first..=last], primary: peer(primary, context)?, replicas })
 }
 
 /// `[host, port, id, metadata]`; the metadata is a map or a flat list.
-fn peer(node: &Value, told: &Told<'_>) -> Option<Peer> {
+fn peer(node: &Value, context: &AddressContext<'_>) -> Option<Peer> {
     let [host, port, more @ ..] = node.as_slice()? else { return None };
     let host = String::from_utf8_lossy(host.as_bytes().unwrap_or_default());
     let port = u16::try_from(port.as_integer()?).ok()?;
@@ -163,7 +167,7 @@ fn peer(node: &Value, told: &Told<'_>) -> Option<Peer> {
     let zone = pairs.iter().find(|(name, _)| is_zone(name)).and_then(|(_, zone)| zone.as_bytes());
     let zone = zone.filter(|zone| !zone.is_empty());
     Some(Peer {
-        address: told.address(&host, port)?,
+        address: context.address(&host, port)?,
         zone: zone.map(|zone| String::from_utf8_lossy(zone).into_owned()),
     })
 }
@@ -178,8 +182,8 @@ mod tests {
 
     fn read(text: &str, map: Option<&AddressMap>) -> Result<Topology> {
         let bytes = text.replace('|', "\r\n").into_bytes();
-        let told = Told { by: &tcp("asked", 1), tls: false, map };
-        Topology::read(&Reply::shared(bytes.into()), 7, &told)
+        let context = AddressContext { by: &tcp("asked", 1), tls: false, map };
+        Topology::read(&Reply::shared(bytes.into()), 7, &context)
     }
 
     const TWO: &str = "*2|\

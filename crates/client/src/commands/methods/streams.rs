@@ -204,7 +204,7 @@ impl Client {
         commands::xrange(key, start, end).on(self)
     }
 
-    /// Returns the entries of streams after given IDs. May block until there are some. Pairs of stream and
+    /// Returns the entries of streams after given IDs. May block until entries arrive. Pairs of stream and
     /// entries; none if there are no new entries. Only `xread_block` waits for some.
     ///
     /// `XREAD [COUNT count] STREAMS key … id …`
@@ -216,7 +216,7 @@ impl Client {
         commands::xread(keys, ids).on(self)
     }
 
-    /// Returns entries to a consumer of a group. May block until there are new ones. Pairs of stream and entries;
+    /// Returns entries to a consumer of a group. May block until entries arrive. Pairs of stream and entries;
     /// none if there are no new entries. Only `xreadgroup_block` waits for some.
     ///
     /// `XREADGROUP GROUP group consumer [COUNT count] [NOACK] STREAMS key … id …`

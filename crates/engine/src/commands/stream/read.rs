@@ -253,7 +253,7 @@ const XREAD: Command = Command {
     spec: Spec {
         name: "xread",
         group: Group::Stream,
-        summary: "Returns the entries of streams after given IDs. May block until there are some.",
+        summary: "Returns the entries of streams after given IDs. May block until entries arrive.",
         since: "5.0.0",
         complexity: "For each stream mentioned: O(N) in the number of entries returned. An XADD is O(M) in the number of clients that it unblocks.",
         arity: -4,
@@ -281,7 +281,7 @@ const XREADGROUP: Command = Command {
     spec: Spec {
         name: "xreadgroup",
         group: Group::Stream,
-        summary: "Returns entries to a consumer of a group. May block until there are new ones.",
+        summary: "Returns entries to a consumer of a group. May block until entries arrive.",
         since: "5.0.0",
         complexity: "For each stream mentioned: O(M) in the number of entries returned. An XADD is O(N) in the number of clients that it unblocks.",
         arity: -7,

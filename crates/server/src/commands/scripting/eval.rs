@@ -116,7 +116,7 @@ const RUNS: Spec = Spec {
         .union(Flags::MOVABLEKEYS)
         .union(Flags::MAY_REPLICATE)
         .union(Flags::RUNS_SCRIPT),
-    complexity: "That of the script.",
+    complexity: "Depends on the script.",
     keys: &[KeySpec::counted(2)
         .read_write(KeyFlags::ACCESS.union(KeyFlags::UPDATE))
         .noted("what becomes of the keys is up to the script, so the most is assumed")],
@@ -194,7 +194,7 @@ const FCALL: Command = Command {
         name: "fcall",
         summary: "Runs a function of a library.",
         since: "7.0.0",
-        complexity: "That of the function.",
+        complexity: "Depends on the function.",
         args: NAME,
         ..RUNS
     },
@@ -206,7 +206,7 @@ const FCALL_RO: Command = Command {
     spec: Spec {
         name: "fcall_ro",
         summary: "Runs a read-only function of a library.",
-        complexity: "That of the function.",
+        complexity: "Depends on the function.",
         args: NAME,
         ..READS
     },

@@ -32,7 +32,7 @@ const EXEC: Command = Command {
         name: "exec",
         summary: "Executes the queued commands, unless a watched key was changed.",
         since: "1.2.0",
-        complexity: "That of the queued commands.",
+        complexity: "Depends on the queued commands.",
         flags: Flags::NOSCRIPT.union(Flags::LOADING).union(Flags::STALE).union(Flags::SKIP_SLOWLOG),
         in_multi: InMulti::Executes,
         ..ROW

@@ -1,4 +1,4 @@
-//! Commands of the group `stream` as methods of a connection of one's own.
+//! Commands of the group `stream` as methods of a session.
 //!
 //! Written by the test `client_commands` from the server's command table: do not edit.
 
@@ -204,7 +204,7 @@ impl Session {
         commands::xrange(key, start, end).on(self)
     }
 
-    /// Returns the entries of streams after given IDs. May block until there are some. Pairs of stream and
+    /// Returns the entries of streams after given IDs. May block until entries arrive. Pairs of stream and
     /// entries; none if there are no new entries. Only `xread_block` waits for some.
     ///
     /// `XREAD [COUNT count] STREAMS key … id …`
@@ -216,7 +216,7 @@ impl Session {
         commands::xread(keys, ids).on(self)
     }
 
-    /// Returns the entries of streams after given IDs. May block until there are some. Pairs of stream and
+    /// Returns the entries of streams after given IDs. May block until entries arrive. Pairs of stream and
     /// entries; none after the timeout.
     ///
     /// `XREAD [COUNT count] BLOCK milliseconds STREAMS key … id …`
@@ -229,7 +229,7 @@ impl Session {
         commands::xread_block(milliseconds, keys, ids).on(self)
     }
 
-    /// Returns entries to a consumer of a group. May block until there are new ones. Pairs of stream and entries;
+    /// Returns entries to a consumer of a group. May block until entries arrive. Pairs of stream and entries;
     /// none if there are no new entries. Only `xreadgroup_block` waits for some.
     ///
     /// `XREADGROUP GROUP group consumer [COUNT count] [NOACK] STREAMS key … id …`
@@ -243,7 +243,7 @@ impl Session {
         commands::xreadgroup(group, consumer, keys, ids).on(self)
     }
 
-    /// Returns entries to a consumer of a group. May block until there are new ones. Pairs of stream and entries;
+    /// Returns entries to a consumer of a group. May block until entries arrive. Pairs of stream and entries;
     /// none after the timeout.
     ///
     /// `XREADGROUP GROUP group consumer [COUNT count] BLOCK milliseconds [NOACK] STREAMS key … id …`

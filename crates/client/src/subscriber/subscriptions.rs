@@ -17,32 +17,32 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 /// The maximum number of names without a reply, sent or not. Further ones are rejected.
-const UNANSWERED_MAX: usize = 1 << 20;
+const PENDING_MAX: usize = 1 << 20;
 
 /// The kind of a subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Way {
+pub(super) enum SubscriptionKind {
     Channel,
     Pattern,
     Shard,
 }
 
-impl Way {
+impl SubscriptionKind {
     fn command(self, ends: bool) -> &'static str {
         match (self, ends) {
-            (Way::Channel, false) => "SUBSCRIBE",
-            (Way::Pattern, false) => "PSUBSCRIBE",
-            (Way::Shard, false) => "SSUBSCRIBE",
-            (Way::Channel, true) => "UNSUBSCRIBE",
-            (Way::Pattern, true) => "PUNSUBSCRIBE",
-            (Way::Shard, true) => "SUNSUBSCRIBE",
+            (SubscriptionKind::Channel, false) => "SUBSCRIBE",
+            (SubscriptionKind::Pattern, false) => "PSUBSCRIBE",
+            (SubscriptionKind::Shard, false) => "SSUBSCRIBE",
+            (SubscriptionKind::Channel, true) => "UNSUBSCRIBE",
+            (SubscriptionKind::Pattern, true) => "PUNSUBSCRIBE",
+            (SubscriptionKind::Shard, true) => "SUNSUBSCRIBE",
         }
     }
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Order {
-    way: Way,
+pub(super) struct Change {
+    kind: SubscriptionKind,
     name: Bytes,
     ends: bool,
     /// The call that made the request; `None` if the request is repeated on a new connection.
@@ -51,24 +51,24 @@ pub(super) struct Order {
 
 /// A request that was sent and has no reply yet.
 #[derive(Debug)]
-pub(super) enum Asked {
-    Order(Order),
+pub(super) enum SentRequest {
+    Change(Change),
     Ping,
 }
 
 /// The server's reply to a request.
-pub(super) enum Answer<'a> {
+pub(super) enum ServerReply<'a> {
     Confirmed { kind: &'a [u8], name: &'a [u8] },
-    Refused(Error),
+    Rejected(Error),
     Pong,
 }
 
 /// The effect of a reply.
 #[derive(Default)]
-pub(super) struct Answered {
+pub(super) struct ReplyEffect {
     pub(super) waker: Option<Waker>,
     /// The subscription that has ended, and why.
-    pub(super) refused: Option<(Bytes, Error)>,
+    pub(super) rejected: Option<(Bytes, Error)>,
 }
 
 /// A caller that waits until all of its requests have replies.
@@ -81,84 +81,87 @@ struct Call {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Orders {
-    wanted: BTreeSet<(Way, Bytes)>,
+pub(super) struct Subscriptions {
+    wanted: BTreeSet<(SubscriptionKind, Bytes)>,
     /// Requests that are not sent yet, in order.
-    queued: VecDeque<Order>,
-    asked: VecDeque<Asked>,
+    queued: VecDeque<Change>,
+    sent: VecDeque<SentRequest>,
     calls: BTreeMap<u64, Call>,
     last_call: u64,
 }
 
-impl Orders {
+impl Subscriptions {
     /// Writes the requests to send.
-    pub(super) fn ask(&mut self, out: &mut Vec<u8>) {
-        for order in self.queued.drain(..) {
+    pub(super) fn write_requests(&mut self, out: &mut Vec<u8>) {
+        for change in self.queued.drain(..) {
             // One command for each name, because all sharded channels of a command must be in one slot.
-            let mut request = Request::new(order.way.command(order.ends), Traits::default());
-            request.arg(&order.name);
+            let mut request = Request::new(change.kind.command(change.ends), Traits::default());
+            request.arg(&change.name);
             request.encode(out);
-            self.asked.push_back(Asked::Order(order));
+            self.sent.push_back(SentRequest::Change(change));
         }
     }
 
-    pub(super) fn asked(&mut self, asked: Asked) {
-        self.asked.push_back(asked);
+    pub(super) fn record_sent(&mut self, sent: SentRequest) {
+        self.sent.push_back(sent);
     }
 
-    pub(super) fn are_confirmed(&self) -> bool {
-        self.queued.is_empty() && !self.asked.iter().any(|asked| matches!(asked, Asked::Order(_)))
+    pub(super) fn are_all_confirmed(&self) -> bool {
+        self.queued.is_empty()
+            && !self.sent.iter().any(|sent| matches!(sent, SentRequest::Change(_)))
     }
 
     /// Reports whether this subscription exists or is requested.
-    pub(super) fn are_for(&self, way: Way, name: &[u8]) -> bool {
-        self.wanted.contains(&(way, Bytes::copy_from_slice(name)))
+    pub(super) fn wants(&self, kind: SubscriptionKind, name: &[u8]) -> bool {
+        self.wanted.contains(&(kind, Bytes::copy_from_slice(name)))
     }
 
     /// On a new connection, requests all wanted subscriptions first, and then repeats the requests without a reply.
-    pub(super) fn begin_anew(&mut self) {
-        let unanswered = self.asked.drain(..).filter_map(|asked| match asked {
-            Asked::Order(order) => Some(order),
-            Asked::Ping => None,
+    pub(super) fn resubscribe(&mut self) {
+        let pending = self.sent.drain(..).filter_map(|sent| match sent {
+            SentRequest::Change(change) => Some(change),
+            SentRequest::Ping => None,
         });
-        let pending: VecDeque<Order> = unanswered.chain(self.queued.drain(..)).collect();
+        let pending: VecDeque<Change> = pending.chain(self.queued.drain(..)).collect();
         let is_pending: BTreeSet<_> =
-            pending.iter().map(|order| (order.way, order.name.clone())).collect();
+            pending.iter().map(|change| (change.kind, change.name.clone())).collect();
         let again = self.wanted.difference(&is_pending).cloned();
         self.queued = again
-            .map(|(way, name)| Order { way, name, ends: false, call: None })
+            .map(|(kind, name)| Change { kind, name, ends: false, call: None })
             .chain(pending)
             .collect();
     }
 
     /// Handles a reply, which belongs to the first request that has no reply yet.
-    pub(super) fn answer(&mut self, answer: Answer<'_>) -> Answered {
-        let is_its = match (self.asked.front(), &answer) {
-            (Some(Asked::Ping), answer) => !matches!(answer, Answer::Confirmed { .. }),
-            (Some(Asked::Order(order)), Answer::Confirmed { kind, name }) => {
-                order.way.command(order.ends).as_bytes().eq_ignore_ascii_case(kind)
-                    && order.name == *name
+    pub(super) fn handle_reply(&mut self, reply: ServerReply<'_>) -> ReplyEffect {
+        let is_expected = match (self.sent.front(), &reply) {
+            (Some(SentRequest::Ping), reply) => !matches!(reply, ServerReply::Confirmed { .. }),
+            (Some(SentRequest::Change(change)), ServerReply::Confirmed { kind, name }) => {
+                change.kind.command(change.ends).as_bytes().eq_ignore_ascii_case(kind)
+                    && change.name == *name
             }
-            (Some(Asked::Order(_)), answer) => matches!(answer, Answer::Refused(_)),
+            (Some(SentRequest::Change(_)), reply) => matches!(reply, ServerReply::Rejected(_)),
             (None, _) => false,
         };
         // A message that the server sends unprompted, for example when a slot has moved, is not a reply.
-        let true = is_its else { return Answered::default() };
-        let Some(Asked::Order(order)) = self.asked.pop_front() else { return Answered::default() };
-        let error = if let Answer::Refused(error) = answer { Some(error) } else { None };
-        let is_on = order.ends == error.is_some();
-        let wanted = (order.way, order.name.clone());
+        let true = is_expected else { return ReplyEffect::default() };
+        let Some(SentRequest::Change(change)) = self.sent.pop_front() else {
+            return ReplyEffect::default();
+        };
+        let error = if let ServerReply::Rejected(error) = reply { Some(error) } else { None };
+        let is_on = change.ends == error.is_some();
+        let wanted = (change.kind, change.name.clone());
         match is_on {
             true => self.wanted.insert(wanted),
             false => self.wanted.remove(&wanted),
         };
-        let Some(number) = order.call else {
-            return Answered { waker: None, refused: error.map(|error| (order.name, error)) };
+        let Some(number) = change.call else {
+            return ReplyEffect { waker: None, rejected: error.map(|error| (change.name, error)) };
         };
-        let Some(call) = self.calls.get_mut(&number) else { return Answered::default() };
+        let Some(call) = self.calls.get_mut(&number) else { return ReplyEffect::default() };
         call.left = call.left.saturating_sub(1);
         call.error = call.error.take().or(error);
-        Answered { waker: (call.left == 0).then(|| call.waker.clone()), refused: None }
+        ReplyEffect { waker: (call.left == 0).then(|| call.waker.clone()), rejected: None }
     }
 
     /// The earliest time limit.
@@ -184,18 +187,18 @@ impl Orders {
         self.calls.values().map(|call| call.waker.clone()).collect()
     }
 
-    fn add(&mut self, of: &New, until: Option<Instant>, waker: &Waker) -> u64 {
+    fn add(&mut self, of: &ChangeSet, until: Option<Instant>, waker: &Waker) -> u64 {
         self.last_call += 1;
         let call = self.last_call;
-        let New { way, names, ends } = of;
+        let ChangeSet { kind, names, ends } = of;
         for name in names {
-            let wanted = (*way, name.clone());
+            let wanted = (*kind, name.clone());
             match ends {
                 true => self.wanted.remove(&wanted),
                 false => self.wanted.insert(wanted),
             };
-            let order = Order { way: *way, name: name.clone(), ends: *ends, call: Some(call) };
-            self.queued.push_back(order);
+            let change = Change { kind: *kind, name: name.clone(), ends: *ends, call: Some(call) };
+            self.queued.push_back(change);
         }
         let waker = waker.clone();
         self.calls.insert(call, Call { left: names.len(), error: None, until, waker });
@@ -204,8 +207,8 @@ impl Orders {
 }
 
 #[derive(Debug)]
-struct New {
-    way: Way,
+struct ChangeSet {
+    kind: SubscriptionKind,
     names: Vec<Bytes>,
     ends: bool,
 }
@@ -224,7 +227,7 @@ struct New {
 pub struct Confirmation<'a> {
     shared: &'a Shared,
     home: Home,
-    new: New,
+    changes: ChangeSet,
     timeout: Option<Duration>,
     call: Option<u64>,
 }
@@ -233,12 +236,12 @@ impl<'a> Confirmation<'a> {
     pub(super) fn new(
         shared: &'a Shared,
         home: Home,
-        way: Way,
+        kind: SubscriptionKind,
         names: Vec<Bytes>,
         ends: bool,
         timeout: Option<Duration>,
     ) -> Confirmation<'a> {
-        Confirmation { shared, home, new: New { way, names, ends }, timeout, call: None }
+        Confirmation { shared, home, changes: ChangeSet { kind, names, ends }, timeout, call: None }
     }
 
     /// Sets the time limit for the server's confirmation, instead of the client's.
@@ -267,16 +270,16 @@ impl Future for Confirmation<'_> {
             return Poll::Ready(Err(Error::new(Kind::Closed, why)));
         }
         let is_new = this.call.is_none();
-        let unanswered = state.orders.queued.len() + state.orders.asked.len();
-        if is_new && unanswered + this.new.names.len() > UNANSWERED_MAX {
-            let text = format!("{unanswered} names wait to be listened to, nothing was sent");
+        let pending = state.subscriptions.queued.len() + state.subscriptions.sent.len();
+        if is_new && pending + this.changes.names.len() > PENDING_MAX {
+            let text = format!("{pending} subscription requests are pending, nothing was sent");
             return Poll::Ready(Err(Error::new(Kind::Overloaded, text)));
         }
         let number = *this.call.get_or_insert_with(|| {
             let until = this.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
-            state.orders.add(&this.new, until, cx.waker())
+            state.subscriptions.add(&this.changes, until, cx.waker())
         });
-        let Some(call) = state.orders.calls.get_mut(&number) else {
+        let Some(call) = state.subscriptions.calls.get_mut(&number) else {
             return Poll::Ready(Err(Error::new(Kind::Invalid, "polled after it had completed")));
         };
         if call.left > 0 {
@@ -288,7 +291,7 @@ impl Future for Confirmation<'_> {
             }
             return Poll::Pending;
         }
-        let call = state.orders.calls.remove(&number);
+        let call = state.subscriptions.calls.remove(&number);
         Poll::Ready(call.and_then(|call| call.error).map_or(Ok(()), Err))
     }
 }
@@ -297,7 +300,7 @@ impl Drop for Confirmation<'_> {
     fn drop(&mut self) {
         if let Some(call) = self.call {
             // Later replies belong to no call.
-            self.shared.lock().orders.calls.remove(&call);
+            self.shared.lock().subscriptions.calls.remove(&call);
         }
     }
 }

@@ -20,11 +20,11 @@ const RETRY_LONGEST: Duration = Duration::from_secs(32);
 
 /// Reports whether the driver has to watch external events. If not, a driver that wakes up checks only its lane.
 pub(super) fn is_needed(setup: &Setup) -> bool {
-    setup.place.wants_primary() || setup.credentials.may_change
+    setup.destination.wants_primary() || setup.credentials.may_change
 }
 
 /// Completes when the connection must be closed, with the reason.
-pub(super) async fn attend(
+pub(super) async fn watch(
     setup: &Setup,
     shared: &Shared,
     origin: &Origin,
@@ -33,7 +33,7 @@ pub(super) async fn attend(
     tokio::select! {
         // The order matters: held requests must not be sent to a primary that has been demoted.
         biased;
-        error = setup.place.left(origin) => error,
+        error = setup.destination.left(origin) => error,
         never = hold_back(setup, shared) => match never {},
         never = keep_logged_in(setup, shared, &origin.login, is_shared) => match never {},
     }
@@ -41,13 +41,13 @@ pub(super) async fn attend(
 
 /// Decides whether requests are held back. Call this before the connection is used.
 pub(super) fn begin(setup: &Setup, shared: &Shared) {
-    let until = setup.place.held_until().and_then(|until| *until.borrow());
+    let until = setup.destination.held_until().and_then(|until| *until.borrow());
     shared.hold(until.is_some_and(|until| until > Instant::now()));
 }
 
 /// Sends no new requests while the primary is about to be demoted.
 async fn hold_back(setup: &Setup, shared: &Shared) -> Infallible {
-    let Some(mut holds) = setup.place.held_until() else { return pending().await };
+    let Some(mut holds) = setup.destination.held_until() else { return pending().await };
     loop {
         let until = *holds.borrow_and_update();
         let until = until.filter(|until| *until > Instant::now());

@@ -1,4 +1,4 @@
-//! Commands of the group `connection` as methods of a connection of one's own.
+//! Commands of the group `connection` as methods of a session.
 //!
 //! Written by the test `client_commands` from the server's command table: do not edit.
 

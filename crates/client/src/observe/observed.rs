@@ -1,7 +1,7 @@
 //! The state of a command that is observed, and the calls of its observers.
 
-use super::{Call, Outcome, Token, Watched};
-use crate::command::{State, Target, Way};
+use super::{Call, ObservedServer, Outcome, Token};
+use crate::command::{SendPlan, State, Target};
 use crate::error::{Error, Result};
 use crate::reply::Reply;
 use crate::request::Request;
@@ -12,47 +12,47 @@ use std::time::Instant;
 
 /// The state of a command, and its observers.
 #[derive(Debug, Default)]
-pub(crate) struct Course {
+pub(crate) struct ObservedState {
     state: State,
-    watch: Option<Box<Watch>>,
+    observation: Option<Box<Observation>>,
 }
 
-impl Course {
+impl ObservedState {
     /// Like [`State::poll`], with calls of the observers.
     #[inline]
     pub(crate) fn poll(
         &mut self,
         target: &impl Target,
-        way: &Way<'_>,
+        plan: &SendPlan<'_>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Reply>> {
-        match target.watched(way) {
-            None => self.state.poll(target, way, cx),
-            Some(watched) => self.poll_watched(watched, target, way, cx),
+        match target.observed(plan) {
+            None => self.state.poll(target, plan, cx),
+            Some(observed) => self.poll_observed(observed, target, plan, cx),
         }
     }
 
     #[cold]
-    fn poll_watched(
+    fn poll_observed(
         &mut self,
-        watched: &Arc<Watched>,
+        observed: &Arc<ObservedServer>,
         target: &impl Target,
-        way: &Way<'_>,
+        plan: &SendPlan<'_>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Reply>> {
-        if matches!(self.state, State::New) && !way.requests.is_empty() {
-            self.watch = Some(Box::new(Watch::begin(watched, way)));
+        if matches!(self.state, State::New) && !plan.requests.is_empty() {
+            self.observation = Some(Box::new(Observation::begin(observed, plan)));
         }
-        let polled = self.state.poll(target, way, cx);
+        let polled = self.state.poll(target, plan, cx);
         match &polled {
             Poll::Ready(answer) => {
-                if let Some(mut watch) = self.watch.take() {
-                    watch.end(answer);
+                if let Some(mut observation) = self.observation.take() {
+                    observation.end(answer);
                 }
             }
             Poll::Pending if matches!(self.state, State::Full { .. }) => {
-                if let Some(watch) = &mut self.watch {
-                    watch.wait_for_room();
+                if let Some(observation) = &mut self.observation {
+                    observation.wait_for_room();
                 }
             }
             Poll::Pending => {}
@@ -63,8 +63,8 @@ impl Course {
 
 /// A command that has started and has no outcome yet.
 #[derive(Debug)]
-struct Watch {
-    watched: Arc<Watched>,
+struct Observation {
+    observed: Arc<ObservedServer>,
     name: String,
     commands: usize,
     begun: Instant,
@@ -73,49 +73,49 @@ struct Watch {
     tokens: Vec<Token>,
 }
 
-impl Watch {
-    fn begin(watched: &Arc<Watched>, way: &Way<'_>) -> Watch {
-        let (name, commands) = name(way.requests);
-        let mut watch = Watch {
-            watched: Arc::clone(watched),
+impl Observation {
+    fn begin(observed: &Arc<ObservedServer>, plan: &SendPlan<'_>) -> Observation {
+        let (name, commands) = name(plan.requests);
+        let mut observation = Observation {
+            observed: Arc::clone(observed),
             name,
             commands,
             begun: Instant::now(),
             waits_for_room: false,
             tokens: Vec::new(),
         };
-        let call = watch.call();
+        let call = observation.call();
         let mut tokens = Vec::new();
-        watched.each(|observer| tokens.push(observer.command_started(&call)));
-        watch.tokens = tokens;
-        watch
+        observed.each(|observer| tokens.push(observer.command_started(&call)));
+        observation.tokens = tokens;
+        observation
     }
 
     fn call(&self) -> Call<'_> {
-        Call { name: &self.name, commands: self.commands, endpoint: &self.watched.endpoint }
+        Call { name: &self.name, commands: self.commands, endpoint: &self.observed.endpoint }
     }
 
     fn wait_for_room(&mut self) {
         if !std::mem::replace(&mut self.waits_for_room, true) {
-            self.watched.each(|observer| observer.queue_full(&self.call()));
+            self.observed.each(|observer| observer.queue_full(&self.call()));
         }
     }
 
     fn end(&mut self, answer: &Result<Reply>) {
         match answer {
-            Err(error) => self.tell(Outcome::Failed(error)),
+            Err(error) => self.report(Outcome::Failed(error)),
             Ok(reply) => match first_error(reply) {
-                Some(error) => self.tell(Outcome::Failed(&error)),
-                None => self.tell(Outcome::Ok),
+                Some(error) => self.report(Outcome::Failed(&error)),
+                None => self.report(Outcome::Ok),
             },
         }
     }
 
-    fn tell(&mut self, outcome: Outcome<'_>) {
+    fn report(&mut self, outcome: Outcome<'_>) {
         let time = self.begun.elapsed();
         let mut tokens = std::mem::take(&mut self.tokens).into_iter();
         let call = self.call();
-        self.watched.each(|observer| {
+        self.observed.each(|observer| {
             if let Some(token) = tokens.next() {
                 observer.command_finished(&call, token, time, outcome);
             }
@@ -123,10 +123,10 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for Observation {
     fn drop(&mut self) {
         if !self.tokens.is_empty() {
-            self.tell(Outcome::Dropped);
+            self.report(Outcome::Dropped);
         }
     }
 }

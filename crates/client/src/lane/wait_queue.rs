@@ -8,14 +8,14 @@ use std::time::Instant;
 /// The maximum number of tasks that wait at the same time. Further tasks get an error.
 pub(super) const WAITING_MAX: usize = 1 << 18;
 /// Shorter lists are not searched for duplicates.
-const LOOKED_THROUGH_MIN: usize = 64;
+const SEARCHED_LEN_MIN: usize = 64;
 
 /// The waiting tasks, and their time limits.
 #[derive(Debug, Default)]
-pub(super) struct ForRoom {
+pub(super) struct WaitQueue {
     waiters: Vec<Waiter>,
     /// The length at which the list is next searched for duplicates.
-    look_at: usize,
+    search_at: usize,
 }
 
 #[derive(Debug)]
@@ -24,15 +24,15 @@ struct Waiter {
     waker: Waker,
 }
 
-impl ForRoom {
+impl WaitQueue {
     /// Adds a task. It is woken when there may be room, and at the latest one tick after its time limit. Returns false
     /// if there are too many. O(1) amortized.
     #[must_use]
     pub(super) fn add(&mut self, until: Option<Instant>, waker: &Waker) -> bool {
         self.waiters.push(Waiter { until, waker: waker.clone() });
-        if self.waiters.len() >= self.look_at.max(LOOKED_THROUGH_MIN) {
-            self.unite();
-            self.look_at = 2 * self.waiters.len();
+        if self.waiters.len() >= self.search_at.max(SEARCHED_LEN_MIN) {
+            self.remove_duplicates();
+            self.search_at = 2 * self.waiters.len();
         }
         if self.waiters.len() > WAITING_MAX {
             self.waiters.pop();
@@ -43,27 +43,27 @@ impl ForRoom {
 
     /// Takes out all tasks; each checks on its own whether there is room.
     #[must_use]
-    pub(super) fn take(&mut self) -> Vec<Waker> {
-        self.look_at = 0;
+    pub(super) fn take_all(&mut self) -> Vec<Waker> {
+        self.search_at = 0;
         self.waiters.drain(..).map(|waiter| waiter.waker).collect()
     }
 
     /// Reports whether a task has timed out.
-    pub(super) fn is_over(&self, now: Instant) -> bool {
-        self.waiters.iter().any(|waiter| waiter.is_over(now))
+    pub(super) fn has_expired(&self, now: Instant) -> bool {
+        self.waiters.iter().any(|waiter| waiter.has_expired(now))
     }
 
     /// Takes out the tasks that have timed out; each discovers on its own that it has.
     #[must_use]
-    pub(super) fn take_over(&mut self, now: Instant) -> Vec<Waker> {
+    pub(super) fn take_expired(&mut self, now: Instant) -> Vec<Waker> {
         self.waiters
-            .extract_if(.., |waiter| waiter.is_over(now))
+            .extract_if(.., |waiter| waiter.has_expired(now))
             .map(|waiter| waiter.waker)
             .collect()
     }
 
     /// Removes duplicates, keeping the earliest time limit of each task and the order.
-    fn unite(&mut self) {
+    fn remove_duplicates(&mut self) {
         let mut first_at = HashMap::with_capacity(self.waiters.len());
         let mut kept: Vec<Waiter> = Vec::with_capacity(self.waiters.len());
         for waiter in self.waiters.drain(..) {
@@ -86,7 +86,7 @@ impl ForRoom {
 }
 
 impl Waiter {
-    fn is_over(&self, now: Instant) -> bool {
+    fn has_expired(&self, now: Instant) -> bool {
         self.until.is_some_and(|until| until <= now)
     }
 }
@@ -111,14 +111,14 @@ mod tests {
     #[test]
     fn a_task_that_registers_repeatedly_waits_only_once() {
         let tasks: Vec<Arc<Task>> = (0..100).map(|_| Arc::default()).collect();
-        let mut waiting = ForRoom::default();
+        let mut waiting = WaitQueue::default();
         for _ in 0..1000 {
             for task in &tasks {
                 assert!(waiting.add(None, &Waker::from(Arc::clone(task))));
             }
             assert!(waiting.waiters.len() <= 2 * tasks.len(), "{}", waiting.waiters.len());
         }
-        waiting.take().into_iter().for_each(Waker::wake);
+        waiting.take_all().into_iter().for_each(Waker::wake);
         assert!(tasks.iter().all(|task| task.0.load(Ordering::Relaxed) > 0));
     }
 
@@ -128,22 +128,22 @@ mod tests {
         let (early, late) = (now + Duration::from_secs(1), now + Duration::from_secs(2));
         let (one, other) =
             (Waker::from(Arc::<Task>::default()), Waker::from(Arc::<Task>::default()));
-        let mut waiting = ForRoom::default();
+        let mut waiting = WaitQueue::default();
         for until in [Some(late), None, Some(early)] {
             assert!(waiting.add(until, &one) && waiting.add(None, &other));
         }
-        waiting.unite();
-        assert!(!waiting.is_over(now) && waiting.is_over(early));
-        assert_eq!((waiting.take_over(early).len(), waiting.take().len()), (1, 1));
+        waiting.remove_duplicates();
+        assert!(!waiting.has_expired(now) && waiting.has_expired(early));
+        assert_eq!((waiting.take_expired(early).len(), waiting.take_all().len()), (1, 1));
     }
 
     #[test]
     fn the_number_of_waiting_tasks_is_bounded() {
-        let mut waiting = ForRoom::default();
-        let mut refused = 0;
+        let mut waiting = WaitQueue::default();
+        let mut rejected = 0;
         for _ in 0..WAITING_MAX + 1000 {
-            refused += usize::from(!waiting.add(None, &Waker::from(Arc::<Task>::default())));
+            rejected += usize::from(!waiting.add(None, &Waker::from(Arc::<Task>::default())));
         }
-        assert_eq!((refused, waiting.waiters.len()), (1000, WAITING_MAX));
+        assert_eq!((rejected, waiting.waiters.len()), (1000, WAITING_MAX));
     }
 }
