@@ -10,8 +10,8 @@
 //!
 //! A failover begins with the promotion of a replica. The former primary still accepts writes at that time, and these
 //! are lost. The sentinel that leads the failover announces the promotion beforehand. Other sentinels do not, so the
-//! client listens to all of them. After the announcement ([`Destination::held_until`]), the client sends no new commands
-//! until the switch, an abort, or the end of [`HOLD_MAX`].
+//! client listens to all of them. After the announcement, the client sends no new commands until the switch, an
+//! abort, or the end of [`HOLD_MAX`]; see [`Destination::held_until`].
 
 use crate::address::Address;
 use crate::error::{Error, Kind, Result};
