@@ -54,8 +54,9 @@ impl LeaseDeadline {
         self.0.lock().even_poisoned().roles
     }
 
-    /// Called when this node gets another role, shard or term. Extensions for the previous one have no effect. A replica
-    /// does not wait for the end of an earlier primary's lease, even if it waited as the primary of the previous term.
+    /// Called when this node gets another role, shard or term. Extensions for the previous one have no effect. A
+    /// replica does not wait for the end of an earlier primary's lease, even if it waited as the primary of the
+    /// previous term.
     pub(super) fn begin_role(&self, state: &ClusterState, is_replica: bool) {
         self.change(state, |times| {
             times.roles += 1;
