@@ -5,13 +5,13 @@
 //! | a new connection | queries the sentinels for the primary, and verifies its role with ROLE |
 //! | [`watch`], one task of a client | receives notice of failovers, and closes the connections to the former primary |
 //!
-//! Sentinels do not learn of a failover at the same time. If a sentinel still names a primary that another sentinel has
-//! just reported as replaced, the client uses the new primary, for up to [`LAG_MAX`] after the report.
+//! Sentinels learn of a failover at different times. If a sentinel still names a primary that another sentinel has
+//! reported as replaced within the last [`LAG_MAX`], the client uses the new primary.
 //!
-//! A failover begins with the promotion of a replica. The former primary still accepts writes at that time, and these
-//! are lost. The sentinel that leads the failover announces the promotion beforehand. Other sentinels do not, so the
-//! client listens to all of them. After the announcement ([`Destination::held_until`]), the client sends no new commands
-//! until the switch, an abort, or the end of [`HOLD_MAX`].
+//! A failover begins with the promotion of a replica. At that time, the former primary still accepts writes, and these
+//! writes are lost. The sentinel that leads the failover announces the promotion beforehand. Other sentinels do not, so
+//! the client listens to all of them. After the announcement ([`Destination::held_until`]), the client sends no new
+//! commands until the switch or an abort is announced, or [`HOLD_MAX`] has passed.
 
 use crate::address::Address;
 use crate::error::{Error, Kind, Result};
@@ -31,7 +31,7 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::sleep;
 
-/// If a sentinel has not replied for this time, the next one is queried as well.
+/// If a sentinel has not replied for this long, the next one is queried as well.
 const STAGGER: Duration = Duration::from_millis(200);
 /// The maximum number of known sentinels, including those that other sentinels reported.
 const KNOWN_MAX: usize = 32;
@@ -42,10 +42,11 @@ const VOTE_MAX: Duration = Duration::from_millis(500);
 /// The interval at which the client queries the sentinels, because a sentinel that it listens to may be cut off from
 /// the others.
 const QUERY_INTERVAL: Duration = Duration::from_secs(5);
-/// If a failover takes longer, commands are no longer held back, because its leader may be down.
+/// If a failover takes longer than this, commands are no longer held back, because the sentinel that leads the failover
+/// may be down.
 const HOLD_MAX: Duration = Duration::from_secs(5);
-/// The leader of a failover publishes the first message before it promotes a replica, and the second after it has sent
-/// the command to that replica.
+/// The prefixes of the messages about a promotion. The leader of a failover publishes the first one before it promotes
+/// a replica, and the second one after it has sent the command to that replica.
 const PROMOTIONS: [&str; 2] =
     ["+failover-state-send-slaveof-noone", "+failover-state-wait-promotion"];
 /// The prefix of the message with which the leader aborts the failover.
@@ -80,7 +81,7 @@ impl Destination {
         }
     }
 
-    /// Reports whether the server at this place must be a primary.
+    /// Reports whether the server at this destination must be a primary.
     pub(crate) fn wants_primary(&self) -> bool {
         matches!(self, Destination::Primary(_))
     }
@@ -234,7 +235,8 @@ impl Sentinels {
         }
     }
 
-    /// The replicas that follow the primary, are reachable and are announced to clients, according to a sentinel.
+    /// The replicas that, according to a sentinel, replicate from the primary, are reachable and are announced to
+    /// clients.
     ///
     /// # Errors
     /// No sentinel replies, or none knows the service.
@@ -255,7 +257,7 @@ impl Sentinels {
         Setup { address, ..self.setup.clone() }
     }
 
-    /// Makes the sentinel that replied the first to query next time.
+    /// Updates the list of sentinels from a report. The sentinel that replied is queried first the next time.
     fn learn(&self, report: &SentinelReport) {
         let mut state = self.lock();
         state.named.retain(|named| *named != report.sentinel);
@@ -392,7 +394,7 @@ fn ask_one(setup: Setup, service: String, tls: bool) -> PendingReport {
     })
 }
 
-/// The addresses in a list of nodes that pass the filter. Malformed entries are skipped.
+/// The addresses of the nodes in this list that pass the filter. Malformed entries are skipped.
 fn addresses(reply: &Reply, tls: bool, is_fit: impl Fn(&Fields) -> bool) -> Vec<Address> {
     let nodes: Vec<Fields> = reply.read().unwrap_or_default();
     let nodes = nodes.iter().filter(|fields| is_fit(fields)).take(KNOWN_MAX);
