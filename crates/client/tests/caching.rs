@@ -42,8 +42,8 @@ fn calls(server: &Server, name: &str) -> u64 {
     line.map_or(0, |count| count.parse().expect("a number"))
 }
 
-/// Makes a round trip on the cache's connection. The messages about writes that were acknowledged before have then
-/// arrived.
+/// Makes a round trip on the cache's connection. Afterwards, the messages about all writes that were acknowledged
+/// before the call have arrived.
 async fn fence(cache: &Cache) {
     let fence: Text =
         get("user:fence").on(&cache.no_older_than(Duration::ZERO)).await.expect("a reply");
@@ -195,7 +195,7 @@ fn no_value_is_served_longer_than_its_key_lives_or_its_reader_wants() {
         run(async {
             let (db, cache) = cached(&server.address()).await;
             let mut other = server.connect();
-            // The server does not search for expired keys.
+            // Keep the server from searching for expired keys.
             other.cmd("DEBUG SET-ACTIVE-EXPIRE 0");
             other.pipeline(&["SET k 1 PX 300", "SET forever 1", "MSET a 1 b 2"]);
             other.cmd("PEXPIRE b 300");
@@ -205,7 +205,7 @@ fn no_value_is_served_longer_than_its_key_lives_or_its_reader_wants() {
                 vec![Some(1), Some(2)]
             );
             assert_eq!(cache.stats().entries, 2);
-            // No other client reads the key, because the server would then notice the expiry.
+            // Do not read the key with another client, because the server would then notice the expiry.
             wait_until("the key to expire", || {
                 commands::get::<i64>("k").on(&cache).wait().expect("a reply").is_none()
             });
@@ -395,7 +395,7 @@ fn a_reply_that_a_message_overtakes_or_follows_is_given_and_not_kept() {
     }
 }
 
-/// After the acknowledgment of a write and a later reply on the cache's connection, the cache returns no older value.
+/// Once a write has been acknowledged and a later reply has arrived on the cache's connection, the cache returns no older value.
 #[test]
 fn no_value_is_older_than_a_write_that_was_acknowledged_a_round_trip_ago() {
     const KEYS: usize = 4;

@@ -84,7 +84,7 @@ fn commands_of_every_family_land_where_their_keys_are() {
                 db.node_for(&key).set(&key, 1).await.unwrap();
                 let elsewhere = primaries[0].set(&key, 1).await.unwrap_err();
                 assert_eq!(elsewhere.code(), Some(Code::Moved));
-                // No command for a slot that is known was sent to another node.
+                // Node 1 received no command for a slot of another node.
                 let moved = stat(&cluster, 1, "errorstat_MOVED", "count");
                 assert_eq!(moved, 0, "the map was known from the beginning");
             });
@@ -109,7 +109,7 @@ fn replies_to_commands_and_batches_over_several_nodes_are_in_order() {
                 assert_eq!(db.touch(&keys).await.unwrap(), 100);
                 assert_eq!(db.del(&keys[..60]).await.unwrap(), 60);
                 assert_eq!(db.unlink(&keys).await.unwrap(), 40);
-                // The same with commands that are built by hand.
+                // The same applies to commands that are built by name.
                 db.raw::<()>("mset").key("a").arg(1).key("b").arg(2).key("c").arg(3).await.unwrap();
                 let values: Vec<i64> = db.raw("mget").key("c").key("a").key("b").await.unwrap();
                 assert_eq!(values, [3, 1, 2]);

@@ -20,9 +20,9 @@ fn run<T>(work: impl Future<Output = T>) -> T {
     runtime.expect("a runtime").block_on(work)
 }
 
-/// Longer than a failover takes on a loaded machine.
+/// A time limit that is longer than a failover takes on a loaded machine.
 const LONG: Duration = Duration::from_secs(30);
-/// Shorter than a failover takes, so a command that waits for a failover times out first.
+/// A time limit that is shorter than a failover, so that a command that waits for a failover times out first.
 const SHORT: Duration = Duration::from_millis(1000);
 
 /// The remaining nodes of a cluster continue to serve their slots.

@@ -1,5 +1,5 @@
-//! Members of consumer groups: each entry is handled, acknowledged after that, and retried if the handler fails; no
-//! entry is lost, whatever happens to members, connections and streams.
+//! Members of consumer groups: each entry is handled, acknowledged after that, and retried if the handler fails. No
+//! entry is lost, even if members crash, connections are lost or streams are deleted.
 
 use brisk::consumer::{Begin, Consumer, Event, Fate, Id, Message, Summary};
 use brisk::{Bytes, Client, Kind, Result};
@@ -584,7 +584,7 @@ fn deleted_entries_are_confirmed_and_a_deleted_stream_is_begun_again() {
             });
             wait_until("the others to be handled", || log.entries() == 6 && pending(&server) == 0);
             for round in 1..=3 {
-                // The stream is deleted while the consumer waits for new entries. Other entries may exist before the
+                // The stream is deleted while the consumer waits for new entries. New entries may be added before the
                 // consumer notices.
                 db.del("s").await.unwrap();
                 add(&db, 5).await;

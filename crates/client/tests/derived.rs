@@ -1,5 +1,5 @@
 //! Structs as hashes and as stream entries, enums and newtypes as arguments, and JSON. A derived type can read
-//! everything that it writes, and errors name the field that does not fit.
+//! everything that it writes, and an error names the field whose value cannot be converted.
 #![cfg(all(feature = "derive", feature = "json"))]
 
 use brisk::{Client, FromHash, FromReply, Json, Kind, ToArg, ToHash};
@@ -183,7 +183,7 @@ fn entries_of_a_stream_are_structs() {
         }
         let read: Vec<(String, Order)> = db.xrange("orders", "-", "+").await.unwrap();
         assert!(read.iter().map(|(_, order)| order).eq(&orders));
-        // In a batch, a reply that does not fit does not affect the replies after it.
+        // In a batch, a reply that cannot be converted does not affect the replies after it.
         let (bad, good) = db
             .batch((
                 brisk::commands::xrange::<(String, Loose2)>("orders", "-", "+")

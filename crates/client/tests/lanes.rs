@@ -245,7 +245,7 @@ fn a_peer_that_is_gone_without_a_word_is_noticed() {
         let error = db.incr("k").await.unwrap_err();
         assert_eq!(error.kind(), Kind::Timeout(Phase::Sent));
         assert!(error.maybe_applied());
-        // The swallowed bytes never arrive on that connection, so it has to be replaced.
+        // The dropped bytes never arrive on that connection, so the connection must be replaced.
         wait_until("it to be given up", || link.accepted() > 1);
         link.heal();
         let runtime = tokio::runtime::Handle::current();
@@ -441,7 +441,7 @@ fn a_server_that_was_idle_may_take_its_time() {
         let session = db.session().await.unwrap();
         let connections = || -> u64 { server.info("total_connections_received").parse().unwrap() };
         let before = connections();
-        // Longer than the timer runs without work, and longer than a peer may be silent.
+        // This is longer than the timer runs without work, and longer than a peer may be silent.
         assert_eq!(session.blpop::<String, String>("none", 0.9).await.unwrap(), None);
         db.raw::<()>("DEBUG SLEEP").arg(0.1).await.unwrap();
         assert_eq!(db.get("k").await.unwrap(), Some(1));

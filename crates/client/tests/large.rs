@@ -1,4 +1,4 @@
-//! Large values and full budgets: which callers have to wait for them, and which do not.
+//! Large values and full budgets: which callers have to wait, and which do not.
 
 use brisk::commands::{get, set};
 use brisk::{Budget, Bytes, Client, Lanes};

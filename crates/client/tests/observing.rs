@@ -1,5 +1,5 @@
-//! Observers receive each command once, with its outcome, whatever happens to connections. Also tests the statistics of
-//! a client.
+//! Observers receive each command once, with its outcome, even if connections are lost. This file also tests the
+//! statistics of a client.
 
 use brisk::{
     Budget, Call, Client, Command, Connected, Endpoint, Error, Kind, Lanes, Observer, Outcome,

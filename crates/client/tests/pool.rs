@@ -29,7 +29,7 @@ async fn pool(address: &str, connections: usize) -> Client {
     builder.timeout(Duration::from_secs(20)).connect().await.expect("a pool")
 }
 
-/// Waits for an element, for as long as it takes.
+/// Waits for an element without a timeout.
 fn blpop<'a>(db: &'a Client, key: &str) -> Command<&'a Client, Option<(String, String)>> {
     commands::blpop(key, 0).on(db)
 }

@@ -1,4 +1,4 @@
-//! Commands that are sent again: how long they may take.
+//! The time limit of commands that are sent again.
 
 use brisk::{Client, Kind, Lanes, Phase};
 use std::io::{Read, Write};

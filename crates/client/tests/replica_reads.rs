@@ -55,7 +55,7 @@ fn reads_go_to_the_replicas_in_turn_and_all_else_to_the_primary() {
             for number in 0..40 {
                 db.set(format!("k:{number}"), number).await.unwrap();
             }
-            // A transaction may use keys of several slots, because there are no slots here.
+            // A transaction may use any keys, because there are no slots without a cluster.
             let (one, two): (i64, i64) =
                 db.transaction((commands::incr("n:1"), commands::incr("n:2"))).await.unwrap();
             assert_eq!((one, two), (1, 1));

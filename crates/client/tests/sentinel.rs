@@ -1,5 +1,5 @@
-//! Sentinel: a client follows the primary, whatever happens to it. No new client is needed, and no command is executed
-//! twice.
+//! Sentinel: a client follows the primary through failovers and crashes. The program needs no new client, and no
+//! command is executed twice.
 
 use crate::scripted::{array, serve};
 use brisk::{Builder, Client, Event, Kind, Lanes, Phase, Subscriber};
@@ -49,7 +49,7 @@ impl Group {
 
     fn client(&self) -> Builder {
         let client = Builder::sentinel(self.sentinels.addresses(), SERVICE);
-        // The client does not give up on a silent server within this time.
+        // The limits are long, so that the client does not give up on a stalled server by itself.
         let client = client.timeout(Duration::from_secs(30)).silence(Duration::from_secs(30));
         client.lanes(Lanes::Count(2))
     }
@@ -94,7 +94,7 @@ impl Group {
     }
 }
 
-/// The numbers of writes that one caller knows of.
+/// The numbers of acknowledged writes and of writes with an unknown outcome of one caller.
 #[derive(Default)]
 struct Ledger {
     applied: u64,

@@ -29,7 +29,7 @@ fn a_blocking_command_may_take_as_long_as_its_own_timeout() {
             let db = Client::builder(&server.address()).lanes(Lanes::Count(1)).timeout(millis(200));
             let db = db.connect().await.unwrap();
             let session = db.session().await.unwrap();
-            // Longer than a command of the client may take.
+            // This is longer than a command of the client may take.
             assert_eq!(session.blpop::<String, String>("none", 0.6).await.unwrap(), None);
             assert_eq!(session.wait(1, 600).await.unwrap(), 0);
             let none: Option<()> = session.xread_block(600, "none", "$").await.unwrap();
@@ -45,7 +45,7 @@ fn a_server_that_does_not_answer_even_then_is_given_up() {
     let server = Launch::subject().start();
     let link = Proxy::to(&server.address());
     run(async {
-        // Far above the timeout, so that the command times out first even on a loaded machine.
+        // The silence limit is far above the timeout, so that the command times out first even on a loaded machine.
         let silence = millis(2000);
         let db = Client::builder(&link.address()).timeout(millis(200)).silence(silence);
         let db = db.connect().await.unwrap();

@@ -117,7 +117,7 @@ fn an_error_says_which_commands_of_a_batch_or_transaction_were_executed() {
                 assert!(failed.message().ends_with("(of 3 commands executed: 1, 3)"), "{failed}");
                 let failed = db.batch((incr(), lpush())).await.unwrap_err();
                 assert_eq!((failed.executed(), failed.maybe_applied()), (&[Yes, No][..], true));
-                // Executed, but the reply does not fit.
+                // The command is executed, but its reply cannot be converted.
                 let wrong = || incr().reply_as::<Vec<String>>();
                 let failed = db.batch((incr(), wrong())).await.unwrap_err();
                 assert_eq!(failed.kind(), Kind::UnexpectedReply);

@@ -1,4 +1,4 @@
-//! The same cases over a bad network: replies are right, or there is an error that says what happened.
+//! The cases of the contract over a bad network: each reply is correct, or there is an error that says what happened.
 
 use super::{Case, all, block_on, ways};
 use brisk::{Builder, Client, Error, Kind, Lanes};
@@ -12,8 +12,8 @@ use std::time::Duration;
 /// In the first round, connections are cut after this many bytes in one direction. Later rounds cut them later, up to
 /// the end of what a case sends.
 const CUTS_FROM: u64 = 1;
-/// How much later the next round cuts, in percent and in bytes. The cuts are close together at the beginning, during
-/// the login.
+/// How much later the next round cuts, in percent (the next constant: in bytes). The cuts are close together at the
+/// beginning, during the login.
 const CUT_LATER_PERCENT: u64 = 50;
 const CUT_LATER_BYTES: u64 = 37;
 const CUT_MAX: u64 = 30_000;

@@ -334,7 +334,7 @@ fn a_peer_with_the_wrong_identity_is_rejected() {
         let url = format!("rediss://{address}");
         let text = refusal(Client::builder(&url).tls(Tls::new().ca_pem(other.pem)));
         assert!(text.contains("UnknownIssuer") && text.contains(&address), "{text}");
-        // The operating system does not trust the authority either.
+        // The operating system does not trust the certificate authority either.
         let text = refusal(Client::builder(&url));
         assert!(text.contains("certificate") || text.contains("authorities"), "{text}");
         let text = refusal(site.client(&address).tls(site.tls().server_name("db.example.org")));
