@@ -15,7 +15,8 @@ use std::time::Duration;
 
 /// The maximum time for which a value may be stale.
 const TTL_S: u64 = 60;
-/// How long one caller may take to load the value, in milliseconds. If that caller disappears, another one loads the value after this time.
+/// How long one caller may take to load the value, in milliseconds. If that caller disappears, another one loads the
+/// value afterwards.
 const LOADING_MS: u64 = 2000;
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 

@@ -126,7 +126,7 @@ struct Loose {
 }
 
 #[test]
-fn a_key_that_is_not_there_is_none_or_says_which_field_is_missed() {
+fn a_missing_key_is_none_or_an_error_that_names_the_missing_field() {
     each_way(async |db| {
         assert_eq!(db.hgetall::<Option<User<'_, u64, 3>>>("none").await.unwrap(), None);
         assert_eq!(db.hgetall::<Option<Loose>>("none").await.unwrap(), None);
@@ -204,7 +204,7 @@ struct Loose2 {
 }
 
 #[test]
-fn words_and_json_are_arguments_and_replies() {
+fn enums_and_json_are_arguments_and_replies() {
     each_way(async |db| {
         db.set(Id("k"), Level::High).await.unwrap();
         assert_eq!(db.get::<Level>("k").await.unwrap(), Some(Level::High));

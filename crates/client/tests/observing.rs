@@ -206,7 +206,7 @@ fn dropped_timed_out_and_overloaded_calls_are_reported_as_such() {
 }
 
 #[test]
-fn a_client_counts_what_goes_by_its_lanes() {
+fn a_client_counts_the_traffic_of_its_lanes() {
     let server = Launch::subject().start();
     run(async {
         let builder = Client::builder(&server.address()).lanes(Lanes::Count(2));

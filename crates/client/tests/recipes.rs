@@ -157,7 +157,7 @@ fn a_sharded_set_is_a_set_of_small_ones() {
 }
 
 #[test]
-fn a_bloom_filter_misses_nothing_and_errs_as_often_as_was_said() {
+fn a_bloom_filter_has_no_false_negatives_and_the_stated_false_positive_rate() {
     for server in servers() {
         run(async {
             let db = client(&server).await;
@@ -197,7 +197,7 @@ fn a_bloom_filter_misses_nothing_and_errs_as_often_as_was_said() {
 }
 
 #[test]
-fn a_call_of_a_bloom_filter_is_one_write_and_one_read() {
+fn a_call_of_a_bloom_filter_takes_one_round_trip() {
     let server = Launch::subject().start();
     let link = brisk_testkit::proxy::Proxy::to(&server.address());
     run(async {

@@ -197,12 +197,12 @@ fn a_dead_primary(of: Of) {
 }
 
 #[test]
-fn everything_goes_on_when_the_primary_dies() {
+fn commands_continue_after_a_redis_primary_dies() {
     a_dead_primary(Of::Redis);
 }
 
 #[test]
-fn everything_goes_on_when_a_primary_of_ours_dies() {
+fn commands_continue_after_a_brisk_primary_dies() {
     a_dead_primary(Of::Brisk);
 }
 
@@ -221,7 +221,7 @@ async fn next_message(news: &mut Subscriber) -> (String, bool) {
 }
 
 #[test]
-fn a_planned_switch_is_followed_by_all_connections_whatever_sentinels_were_restarted() {
+fn all_connections_follow_a_planned_switch_even_after_sentinels_restart() {
     for of in [Of::Redis, Of::Brisk] {
         let mut group = Group::start(of);
         run(async {
@@ -344,7 +344,7 @@ fn a_write_that_a_replica_rejects_is_sent_again() {
 }
 
 #[test]
-fn replicas_that_sentinels_know_answer_reads_before_and_after_a_switch() {
+fn replicas_known_to_sentinels_serve_reads_before_and_after_a_switch() {
     let group = Group::start(Of::Redis);
     let first = group.settled();
     let reads = |server: &Server| {

@@ -68,7 +68,7 @@ fn each_case_holds_over_each_way() {
 }
 
 #[test]
-fn all_cases_hold_at_the_same_time_on_shared_connections() {
+fn all_cases_hold_concurrently_on_shared_connections() {
     ways::each(|reached| {
         block_on(async {
             let db = reached.builder().connect().await.expect("a server");
