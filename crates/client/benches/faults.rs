@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 const ROUNDS: usize = 5;
-/// The duration of each of the two measurements that `one_bad_node` compares per round.
+/// How long `one_bad_node` measures latencies before and after the node hangs, in each round.
 const MEASURED: Duration = Duration::from_secs(2);
 /// A time limit that no call reaches.
 const LONG: Duration = Duration::from_secs(60);

@@ -2,7 +2,8 @@
 //! callers miss at the same time, one loads the value and the others wait for it.
 //!
 //! Limitation: a change to the database deletes the old value from the cache. A caller that read the old value before
-//! the change may still store it afterwards, and it then stays until its TTL ends. Keep the TTL short.
+//! the change may still store it afterwards. The cache then contains the old value until the TTL ends. Keep the TTL
+//! short.
 //!
 //! `cargo run --example cache_aside [url]`
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
@@ -14,7 +15,8 @@ use std::time::Duration;
 
 /// The maximum time for which a value may be stale.
 const TTL_S: u64 = 60;
-/// Longer than loading takes. If the caller that loads the value disappears, another one loads it after this time.
+/// How long one caller may take to load the value, in milliseconds. If that caller disappears, another one loads the
+/// value afterwards.
 const LOADING_MS: u64 = 2000;
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 

@@ -1,8 +1,9 @@
 //! Two rate limiters, each one script: a fixed window and a token bucket.
 //!
-//! The fixed window is one counter. Around the end of a window it may allow twice the limit. The token bucket stores
-//! two numbers, and allows a burst and then a steady rate. Both use the server's clock, so the clocks of callers do not
-//! matter. This example passes the time to the bucket as an argument, so that its results are predictable.
+//! The fixed window is one counter. Around the end of a window, it may allow twice as many calls as the limit. The
+//! token bucket stores two numbers, and allows a burst and then a steady rate. Both use the server's clock, so the
+//! clocks of callers do not matter. This example passes the time to the bucket as an argument, so that its results are
+//! predictable.
 //!
 //! `cargo run --example rate_limiter [url]`
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]

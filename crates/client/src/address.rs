@@ -6,7 +6,7 @@
 //! unix://[[user][:password]@]/path[?db=n&user=u&pass=p] Unix socket; redis+unix:// and redis-socket:// too
 //! unix:/path, /path                                     the same, without a login
 //! valkey:// and valkeys:// are the same as redis:// and rediss://
-//! redis-cluster://host[:port][,host[:port]…]            a cluster, by some of its nodes; rediss-cluster:// …
+//! redis-cluster://host[:port][,host[:port]…]            a cluster, through some of its nodes; rediss-cluster:// …
 //! redis-sentinel://[…@]host[:port][,host[:port]…]/service[/db]    the primary of a service that sentinels know
 //! redis-sentinel://[…@]host[:port][,host[:port]…][/db]#service    the same; rediss-sentinel:// with TLS
 //! ```
@@ -62,7 +62,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// A service and its sentinels.
+/// A primary that Sentinel monitors: its service name, and the addresses of the sentinels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Service {
     pub(crate) name: String,
@@ -343,7 +343,7 @@ fn read_servers(
     Ok(url)
 }
 
-/// Splits at the last `@` that ends a login: the login, and the rest after it.
+/// Splits at the last `@` that ends a login. Returns the login and the text after the `@`.
 ///
 /// A login normally ends before the first of `/?#`. If there is no `@` before that, and the text before it is not a
 /// valid server, the password contains one of these characters unescaped.
@@ -365,7 +365,7 @@ fn split_login(rest: &str, scheme: Scheme) -> (&str, &str) {
     late.map_or(("", rest), |at| (&rest[..at], &rest[at + 1..]))
 }
 
-/// The fragment after the last `#`, if that `#` is not part of a password.
+/// Splits at the last `#`, unless that `#` is part of a password. Returns the text before it and the fragment.
 fn split_fragment(text: &str) -> (&str, Option<&str>) {
     match text.rsplit_once('#') {
         Some((rest, fragment)) if !fragment.contains(['@', '/', '?']) => (rest, Some(fragment)),
@@ -412,7 +412,7 @@ fn decode(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// `500ms`, `3s`, `2m`; a number without a unit is in seconds.
+/// Parses a duration such as `500ms`, `3s` or `2m`. A number without a unit is in seconds.
 fn duration(text: &str) -> Option<Duration> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let number: u64 = text[..digits].parse().ok()?;
@@ -502,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn no_error_and_no_debug_shows_a_part_of_a_url_that_may_be_a_secret() {
+    fn neither_errors_nor_debug_show_a_part_of_a_url_that_may_be_a_secret() {
         for (text, why) in [
             ("redis://:12?secret@h", ""),
             ("redis://u:12?secret@h", UNKNOWN_OPTION),

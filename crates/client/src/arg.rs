@@ -35,7 +35,7 @@ impl Args<'_> {
     }
 }
 
-/// The number of arguments; their values may be secrets.
+/// Shows only the number of arguments, because their values may be secrets.
 impl fmt::Debug for Args<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Args").field("count", &self.count).finish_non_exhaustive()

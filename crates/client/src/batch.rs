@@ -97,7 +97,7 @@ fn read_all<B: Commands>(requests: &[Request], replies: &Reader<'_>) -> Result<B
     B::read(requests.len(), &mut replies.clone()).map_err(failed)
 }
 
-/// For each request, from its reply, whether it was executed and whether it only reads.
+/// Returns for each request whether it was executed, according to its reply, and whether it only reads.
 fn each_executed(
     requests: &[Request],
     mut replies: Reader<'_>,
@@ -118,10 +118,10 @@ impl Client {
     /// Sends commands together, in one round trip.
     ///
     /// The server executes each command, even if others fail. The first error becomes the error of the batch, and
-    /// [`Error::executed`] lists which commands were executed. If a command has the type `Result<T>`, its error becomes
-    /// its own result instead.
+    /// [`Error::executed`] lists which commands were executed. If the reply type of a command is `Result<T>`, its error
+    /// is returned as its own result instead.
     ///
-    /// The first key of the commands selects the lane. In a cluster, the commands are grouped by node and sent to all
+    /// The first key in the batch selects the lane. In a cluster, the commands are grouped by node and sent to all
     /// nodes at the same time. The replies are in the order of the commands.
     ///
     /// ```no_run
@@ -142,8 +142,8 @@ impl Client {
         Batch::new(self, commands)
     }
 
-    /// Sends commands as a transaction, from MULTI to EXEC, together in one round trip. The server executes no other
-    /// command between them.
+    /// Sends commands as a transaction (from MULTI to EXEC), in one round trip. The server executes no other command
+    /// between them.
     ///
     /// If the server rejects a command while queuing it, no command is executed. If the server rejects MULTI itself,
     /// for example because the user lacks the permission, the commands are executed one by one, and
@@ -184,14 +184,14 @@ impl<C, B: Commands> Batch<C, B> {
         }
     }
 
-    /// Sets the time limit until all replies have arrived, instead of the client's.
+    /// Overrides the client's time limit for receiving all replies.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// Sets whether the batch may be sent again, instead of the client's setting. With [`Replay::Reads`] it is sent
-    /// again only if all its commands are reads.
+    /// Overrides the client's setting for whether the batch may be sent again. With [`Replay::Reads`] it is sent again
+    /// only if all its commands are reads.
     pub fn replay(mut self, replay: Replay) -> Self {
         self.replay = Some(replay);
         self
@@ -259,7 +259,7 @@ impl<C, B: Commands> Transaction<C, B> {
         Transaction(batch)
     }
 
-    /// Sets the time limit until all replies have arrived, instead of the client's.
+    /// Overrides the client's time limit for receiving all replies.
     pub fn timeout(self, timeout: Duration) -> Self {
         Transaction(self.0.timeout(timeout))
     }

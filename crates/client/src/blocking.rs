@@ -61,8 +61,8 @@ fn timeout_argument(name: &[u8]) -> Option<TimeoutArgument> {
     TIMEOUT_ARGUMENTS.iter().find(is_this).map(|(_, position)| *position)
 }
 
-/// How long these requests may take together, one after the other, if each reply takes at most `margin` longer than its
-/// request blocks. `None` if none of them blocks.
+/// How long these requests, executed one after another, may take in total: the sum of their blocking timeouts, plus
+/// `margin`. Unlimited without a margin. `None` if none of them blocks.
 pub(crate) fn limit(requests: &[Request], margin: Option<Duration>) -> Option<BlockLimit> {
     let mut sum = None;
     for request in requests {

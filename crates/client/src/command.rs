@@ -93,7 +93,7 @@ pub(crate) enum State {
         since: Instant,
         redirects: RedirectState,
     },
-    /// Waits for its reply.
+    /// Sent, and waiting for the reply.
     Waits {
         slot: Waiting,
         redirects: RedirectState,
@@ -146,13 +146,13 @@ impl<T, O> Command<(), T, O> {
 }
 
 impl<C, T, O> Command<C, T, O> {
-    /// Sets the time limit of this command, instead of the client's.
+    /// Overrides the client's time limit for this command.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// Sets whether this command may be sent again, instead of the client's setting.
+    /// Overrides the client's setting for whether this command may be sent again.
     pub fn replay(mut self, replay: Replay) -> Self {
         self.replay = Some(replay);
         self
@@ -262,7 +262,7 @@ impl<C: Target, T: FromReply, O> Command<&C, T, O> {
     }
 }
 
-/// Extra time after all limits of a command. If it has passed as well, no runtime is enforcing the limits.
+/// Extra time after all limits of a command. If this time has passed as well, no runtime is enforcing the limits.
 const RUNTIME_GRACE: Duration = Duration::from_secs(1);
 
 /// Waits for this request's result. The runtime that runs the connections enforces the time limits. If that runtime is
@@ -500,7 +500,7 @@ impl State {
         })
     }
 
-    /// The state of a command that is sent to another node, or to the same one later.
+    /// The state of a command that will be sent to another node, or later to the same node.
     pub(crate) fn retry(cluster: &Cluster, retry: Retry, redirects: RedirectState) -> State {
         match retry {
             Retry::Now => State::Again { redirects },

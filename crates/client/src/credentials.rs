@@ -75,7 +75,8 @@ pub trait Credentials: Send + Sync + 'static {
     /// be reached.
     fn current(&self) -> BoxFuture<'_, Result<Login>>;
 
-    /// Waits until the login differs from this one. By default it waits forever. The future may be dropped at any time.
+    /// Waits until the login differs from `known`. The default implementation waits forever. The future may be dropped
+    /// at any time.
     fn changed<'a>(&'a self, known: &'a Login) -> BoxFuture<'a, ()> {
         let _ = known;
         Box::pin(pending())

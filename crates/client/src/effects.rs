@@ -53,7 +53,7 @@ const REPLCONF_WITHOUT_REPLY: &[&str] = &["ACK", "GETACK"];
 
 /// The longest name in the tables; a longer one has no effects.
 const NAME_MAX: usize = 15;
-/// For each length of a name, the first letters of the names above, one bit each.
+/// For each name length, the first letters of the names above with that length: one bit per letter.
 const FIRST_LETTERS: [u32; NAME_MAX + 1] =
     with(with(with([0; NAME_MAX + 1], BINDING), BLOCKING), BY_ARGUMENTS);
 
@@ -115,7 +115,7 @@ fn is_in(names: &[&str], name: &[u8]) -> bool {
     names.iter().any(|known| name.eq_ignore_ascii_case(known.as_bytes()))
 }
 
-/// The argument of `BLOCK` among the options of XREAD and XREADGROUP. A group may have the name of an option.
+/// The argument of `BLOCK` among the options of XREAD and XREADGROUP. A group's name may be the same as an option's.
 pub(crate) fn block_millis<'a>(mut arguments: impl Iterator<Item = &'a [u8]>) -> Option<&'a [u8]> {
     let mut found = None;
     while let Some(option) = arguments.next() {
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn client_reply_takes_replies_away_unless_it_says_on() {
+    fn client_reply_is_unpaired_unless_its_argument_is_on() {
         for text in ["CLIENT REPLY OFF", "client reply skip", "Client Reply", "CLIENT REPLY x"] {
             assert!(of(text).unpaired && of(text).binds, "{text}");
         }
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_streams_blocks_where_its_options_say_so() {
+    fn xread_blocks_only_with_the_option_block() {
         for text in [
             "XREAD BLOCK 0 STREAMS k $",
             "xread count 3 block 5 streams k 0",

@@ -191,12 +191,12 @@ impl Error {
         Error::new(kind, text).changed(|inner| inner.source = Some(Arc::new(error)))
     }
 
-    /// The connection was lost while the command was in progress.
+    /// Returns the error of a command that was in this phase when its connection was lost.
     pub(crate) fn lost(phase: Phase, why: &str) -> Error {
         Error::new(Kind::Disconnected, why.to_owned()).lost_at(phase)
     }
 
-    /// This error closed the connection while another command was in progress.
+    /// Returns the error of a command that was in this phase when `self` closed its connection.
     pub(crate) fn lost_at(&self, phase: Phase) -> Error {
         let why = &self.0.text;
         let (text, maybe_applied) = match phase {

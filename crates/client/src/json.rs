@@ -52,8 +52,8 @@ pub(crate) fn to_vec<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>> {
     })
 }
 
-/// The error and its position, without the value: type errors, unlike syntax errors, quote the value that they
-/// found.
+/// Describes the error and its position, without the value. The text of a type error quotes the value, so it is
+/// replaced.
 fn described(error: &serde_json::Error) -> String {
     let text = error.to_string();
     // The name of the field comes from the type, not from the value.
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_without_json_is_remembered_and_not_sent() {
+    fn a_value_that_json_cannot_represent_fails_and_is_not_sent() {
         let mut request = Request::new("SET", Traits::default());
         request.arg(Json(HashMap::from([((1, 2), 3)])));
         request.arg("later");

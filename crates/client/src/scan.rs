@@ -16,13 +16,14 @@ use std::vec;
 
 const READS: Traits = Traits { reads_only: true, blocks: false, binds: false };
 
-/// An iteration over all keys, or over all elements of a key. [`Client::scan_keys`], [`Client::scan_hash`] and the like
-/// return one.
+/// An iteration over all keys, or over all elements of a key. [`Client::scan_keys`], [`Client::scan_hash`] and similar
+/// methods return one.
 ///
 /// Elements that exist from the first page to the last are returned at least once. Elements that are added or removed
 /// during the iteration may or may not be returned, and some elements may be returned twice. Each page is one command,
-/// and its cost depends on the [count](Scan::count). No command is sent before the first call. Dropping a future loses
-/// nothing: the next call requests the page again.
+/// and its cost depends on the [count](Scan::count). No command is sent before the first call to [`next`](Scan::next)
+/// or [`page`](Scan::page). If you drop a future of these methods, nothing is lost: the next call requests the page
+/// again.
 ///
 /// ```no_run
 /// # async fn example(db: brisk::Client) -> brisk::Result<()> {
@@ -113,7 +114,8 @@ impl<'a, C: Target, T: FromReply, W> Scan<'a, C, T, W> {
         self
     }
 
-    /// Starts at the position of another iteration, see [`Scan::cursor`]. Pattern, kind and key must be the same.
+    /// Starts at the cursor of another iteration, see [`Scan::cursor`]. Pattern, kind and key must be the same as in
+    /// that iteration.
     pub fn from_cursor(mut self, cursor: u64) -> Self {
         self.at = cursor;
         self.next = Some(cursor);

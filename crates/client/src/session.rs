@@ -101,7 +101,7 @@ impl Target for Session {
     }
 }
 
-/// The result of one attempt in [`Client::watch`].
+/// The return value of the closure that is passed to [`Client::watch`]: the commands to execute, or none.
 #[derive(Debug)]
 pub enum Step<B> {
     /// Execute these commands, if no watched key has changed.
@@ -196,7 +196,8 @@ impl Client {
         Err(Error::new(Kind::Aborted, text))
     }
 
-    /// Reports whether the keys of a session are now on another node. The cluster map records this node.
+    /// Reports whether the error means that a key has moved to another node. If so, records that node in the cluster
+    /// map.
     pub(crate) fn has_moved(&self, error: &Error) -> bool {
         let is_moved = error.code() == Some(Code::Moved);
         match self.cluster() {

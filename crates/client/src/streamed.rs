@@ -22,7 +22,7 @@ use tokio::sync::watch;
 
 /// The maximum size of a piece of a string, and of one read.
 const PIECE_BYTES_MAX: usize = 64 << 10;
-/// How many times a command follows its key to another node.
+/// The maximum number of times that a command follows its key to another node.
 const MOVES_MAX: usize = 4;
 
 /// A reply that is read piece by piece: a string in [chunks](Streamed::chunk); a list, set or map by its
@@ -80,8 +80,9 @@ impl Client {
     /// Sends a command over a new connection and returns its reply as it arrives: for values and collections that are
     /// too large for memory. `None` if the reply is null (the key does not exist).
     ///
-    /// The client's time limit applies to each pause without received bytes, so the whole reply may take longer. In a
-    /// cluster, the command goes to the primary that has the key. The stream needs memory for 64 KiB and one element.
+    /// The client's time limit applies to each interval in which no bytes arrive, so the whole reply may take longer.
+    /// In a cluster, the command goes to the primary that has the key. The stream needs memory for 64 KiB and one
+    /// element.
     ///
     /// ```no_run
     /// # async fn example(db: brisk::Client, mut out: impl std::io::Write) -> Result<(), Box<dyn std::error::Error>> {
@@ -310,7 +311,7 @@ impl Streamed {
         }
     }
 
-    /// Reads more bytes; `missing` is the number of bytes that are missing according to the peer.
+    /// Reads more bytes. `missing` is the number of bytes that the value still lacks.
     async fn read(&mut self, phase: Phase, missing: usize) -> Result<()> {
         self.home.check()?;
         self.connection.buffer.reserve(missing.clamp(1, PIECE_BYTES_MAX));

@@ -1,4 +1,4 @@
-//! TLS settings: trusted authorities, the client's certificate, and the configuration that all connections share.
+//! TLS settings: trusted CA certificates, the client's certificate, and the configuration that all connections share.
 
 use crate::error::{Error, Kind, Result};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 /// TLS settings, for [`Builder::tls`](crate::Builder::tls). Requires the Cargo feature `tls`.
 ///
-/// By default the client trusts the system's certificate authorities, requires a server certificate for the host of the
-/// address, and presents no certificate of its own.
+/// By default, the client trusts the system's CA certificates, requires that the server's certificate is valid for the
+/// host in the address, and presents no certificate of its own.
 ///
 /// ```no_run
 /// # async fn example() -> brisk::Result<()> {
@@ -60,18 +60,18 @@ impl fmt::Debug for Tls {
 }
 
 impl Tls {
-    /// Returns the default settings: the system's authorities, and no client certificate.
+    /// Returns the default settings: the system's CA certificates, and no client certificate.
     pub fn new() -> Tls {
         Tls::default()
     }
 
-    /// Trusts the authorities in this PEM file instead of the system's. Call it again to add more.
+    /// Trusts the CA certificates in this PEM file instead of the system's. Call it again to add more.
     pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Tls {
         self.authorities.push(Pem::File(path.into()));
         self
     }
 
-    /// Trusts these authorities, in PEM format, instead of the system's. Call it again to add more.
+    /// Trusts these CA certificates, in PEM format, instead of the system's. Call it again to add more.
     pub fn ca_pem(mut self, text: impl Into<Vec<u8>>) -> Tls {
         self.authorities.push(Pem::Text(text.into()));
         self
@@ -89,7 +89,7 @@ impl Tls {
         self
     }
 
-    /// Sets the name that the server's certificate must have, instead of the host of the address.
+    /// Sets the name for which the server's certificate must be valid, instead of the host in the address.
     pub fn server_name(mut self, name: impl Into<String>) -> Tls {
         self.server_name = Some(name.into());
         self
@@ -191,7 +191,8 @@ fn authorities(named: &[Pem]) -> Result<RootCertStore> {
 
 type Checked<T> = std::result::Result<T, rustls::Error>;
 
-/// Accepts any certificate. Only signatures are verified, not the certificate's owner.
+/// A verifier that accepts any certificate. It verifies only the signatures of the handshake, not who issued the
+/// certificate or for which name.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 

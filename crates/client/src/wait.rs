@@ -58,7 +58,7 @@ pub(crate) fn block_on<F: Future + Unpin>(mut future: F) -> F::Output {
     }
 }
 
-/// Like [`block_on`], for at most this time.
+/// Like [`block_on`], but for at most this long.
 pub(crate) fn block_on_within<F: Future + Unpin>(
     mut future: F,
     limit: Option<Duration>,
@@ -79,7 +79,7 @@ pub(crate) fn block_on_within<F: Future + Unpin>(
 }
 
 fn poll<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
-    /// Also restores the flag if the future panics.
+    /// Restores the flag to this value when dropped, even if the future panics.
     struct Before(bool);
 
     impl Drop for Before {

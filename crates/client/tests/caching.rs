@@ -42,8 +42,8 @@ fn calls(server: &Server, name: &str) -> u64 {
     line.map_or(0, |count| count.parse().expect("a number"))
 }
 
-/// Makes a round trip on the cache's connection. The messages about writes that were acknowledged before have then
-/// arrived.
+/// Makes a round trip on the cache's connection. Afterwards, the messages about all writes that were acknowledged
+/// before the call have arrived.
 async fn fence(cache: &Cache) {
     let fence: Text =
         get("user:fence").on(&cache.no_older_than(Duration::ZERO)).await.expect("a reply");
@@ -102,7 +102,7 @@ fn a_cached_value_is_returned_without_a_request_until_another_client_changes_it(
 }
 
 #[test]
-fn any_read_that_follows_from_its_keys_is_kept_and_forgotten_with_any_of_them() {
+fn cacheable_reads_are_kept_until_any_of_their_keys_changes() {
     for server in servers() {
         run(async {
             let (_db, cache) = cached(&server.address()).await;
@@ -167,7 +167,7 @@ fn commands_that_cannot_be_cached_are_rejected() {
 }
 
 #[test]
-fn everything_is_forgotten_when_everything_is_gone() {
+fn flushing_the_database_drops_all_entries() {
     for server in servers() {
         run(async {
             let (db, cache) = cached(&server.address()).await;
@@ -190,12 +190,12 @@ fn everything_is_forgotten_when_everything_is_gone() {
 }
 
 #[test]
-fn no_value_is_served_longer_than_its_key_lives_or_its_reader_wants() {
+fn no_value_is_served_after_its_key_expires_or_past_the_maximum_age() {
     for server in servers() {
         run(async {
             let (db, cache) = cached(&server.address()).await;
             let mut other = server.connect();
-            // The server does not search for expired keys.
+            // Keep the server from searching for expired keys.
             other.cmd("DEBUG SET-ACTIVE-EXPIRE 0");
             other.pipeline(&["SET k 1 PX 300", "SET forever 1", "MSET a 1 b 2"]);
             other.cmd("PEXPIRE b 300");
@@ -205,7 +205,7 @@ fn no_value_is_served_longer_than_its_key_lives_or_its_reader_wants() {
                 vec![Some(1), Some(2)]
             );
             assert_eq!(cache.stats().entries, 2);
-            // No other client reads the key, because the server would then notice the expiry.
+            // Do not read the key with another client, because the server would then notice the expiry.
             wait_until("the key to expire", || {
                 commands::get::<i64>("k").on(&cache).wait().expect("a reply").is_none()
             });
@@ -231,7 +231,7 @@ fn no_value_is_served_longer_than_its_key_lives_or_its_reader_wants() {
 }
 
 #[test]
-fn one_of_many_callers_of_a_command_sends_it() {
+fn concurrent_callers_of_one_command_share_a_request() {
     for server in servers() {
         let link = Proxy::to(&server.address());
         run(async {
@@ -260,7 +260,7 @@ fn one_of_many_callers_of_a_command_sends_it() {
 }
 
 #[test]
-fn it_holds_no_more_bytes_than_it_may_and_keeps_what_is_used() {
+fn the_cache_stays_within_its_size_limit_and_keeps_used_entries() {
     const BYTES: usize = 100_000;
     let server = Launch::subject().start();
     run(async {
@@ -289,7 +289,7 @@ fn it_holds_no_more_bytes_than_it_may_and_keeps_what_is_used() {
 }
 
 #[test]
-fn nothing_is_served_of_a_connection_that_was_lost() {
+fn no_value_is_served_after_the_connection_was_lost() {
     for server in servers() {
         let link = Proxy::to(&server.address());
         run(async {
@@ -322,7 +322,7 @@ fn nothing_is_served_of_a_connection_that_was_lost() {
 }
 
 #[test]
-fn a_dead_connection_is_noticed_though_nothing_has_to_be_sent() {
+fn a_dead_connection_is_noticed_even_if_no_request_is_sent() {
     let server = Launch::redis().start();
     let link = Proxy::to(&server.address());
     run(async {
@@ -347,7 +347,7 @@ fn a_dead_connection_is_noticed_though_nothing_has_to_be_sent() {
 }
 
 #[test]
-fn a_reply_that_a_message_overtakes_or_follows_is_given_and_not_kept() {
+fn a_reply_that_crosses_an_invalidation_is_returned_but_not_cached() {
     for server in servers() {
         let link = Proxy::to(&server.address());
         run(async {
@@ -395,9 +395,10 @@ fn a_reply_that_a_message_overtakes_or_follows_is_given_and_not_kept() {
     }
 }
 
-/// After the acknowledgment of a write and a later reply on the cache's connection, the cache returns no older value.
+/// Once a write has been acknowledged and a later reply has arrived on the cache's connection, the cache returns no
+/// older values.
 #[test]
-fn no_value_is_older_than_a_write_that_was_acknowledged_a_round_trip_ago() {
+fn no_value_is_older_than_a_write_acknowledged_one_round_trip_before() {
     const KEYS: usize = 4;
     const ROUNDS: u64 = 400;
     for server in servers() {
@@ -547,7 +548,7 @@ fn with_prefixes_the_server_reports_all_their_changes_and_other_keys_are_rejecte
 }
 
 #[test]
-fn where_there_can_be_no_cache_the_error_says_why() {
+fn an_error_says_why_a_cache_cannot_be_opened() {
     for server in servers() {
         run(async {
             let old = Client::builder(&server.address()).protocol(2).connect().await.unwrap();
@@ -573,7 +574,7 @@ fn where_there_can_be_no_cache_the_error_says_why() {
 }
 
 #[test]
-fn a_cache_ends_with_its_client_and_a_program_without_a_runtime_has_one_too() {
+fn a_cache_closes_with_its_client_and_works_without_a_runtime() {
     for server in servers() {
         let db = Client::builder(&server.address()).connect_blocking().unwrap();
         let cache = db.cache_blocking(CacheOptions::default()).unwrap();

@@ -34,7 +34,7 @@ fn stat(cluster: &Cluster, node: usize, line: &str, field: &str) -> u64 {
 }
 
 #[test]
-fn commands_of_every_family_land_where_their_keys_are() {
+fn commands_of_every_group_are_sent_to_the_node_of_their_keys() {
     static ADD: Script = Script::new("return redis.call('INCRBY', KEYS[1], ARGV[1])");
     for cluster in Cluster::start_each(3, 0, &[]) {
         for protocol in [2, 3] {
@@ -84,7 +84,7 @@ fn commands_of_every_family_land_where_their_keys_are() {
                 db.node_for(&key).set(&key, 1).await.unwrap();
                 let elsewhere = primaries[0].set(&key, 1).await.unwrap_err();
                 assert_eq!(elsewhere.code(), Some(Code::Moved));
-                // No command for a slot that is known was sent to another node.
+                // Node 1 received no command for a slot of another node.
                 let moved = stat(&cluster, 1, "errorstat_MOVED", "count");
                 assert_eq!(moved, 0, "the map was known from the beginning");
             });
@@ -109,7 +109,7 @@ fn replies_to_commands_and_batches_over_several_nodes_are_in_order() {
                 assert_eq!(db.touch(&keys).await.unwrap(), 100);
                 assert_eq!(db.del(&keys[..60]).await.unwrap(), 60);
                 assert_eq!(db.unlink(&keys).await.unwrap(), 40);
-                // The same with commands that are built by hand.
+                // The same applies to commands that are built by name.
                 db.raw::<()>("mset").key("a").arg(1).key("b").arg(2).key("c").arg(3).await.unwrap();
                 let values: Vec<i64> = db.raw("mget").key("c").key("a").key("b").await.unwrap();
                 assert_eq!(values, [3, 1, 2]);
@@ -169,7 +169,7 @@ fn a_request_that_needs_one_slot_but_has_several_fails_before_anything_is_sent()
 }
 
 #[test]
-fn keys_are_found_while_their_slot_moves_and_after_it() {
+fn keys_are_found_while_their_slot_moves_and_afterwards() {
     let cluster = Cluster::start(3, 0);
     for protocol in [2, 3] {
         run(async {
@@ -215,7 +215,7 @@ fn keys_are_found_while_their_slot_moves_and_after_it() {
 }
 
 #[test]
-fn counters_lose_nothing_and_count_nothing_twice_while_slots_move() {
+fn increments_are_neither_lost_nor_applied_twice_while_slots_move() {
     const TASKS: usize = 50;
     const MOVES: usize = 12;
     let cluster = Cluster::start(3, 0);
@@ -266,7 +266,7 @@ fn counters_lose_nothing_and_count_nothing_twice_while_slots_move() {
 }
 
 #[test]
-fn reads_go_to_replicas_if_that_is_wanted() {
+fn reads_go_to_replicas_if_configured() {
     for cluster in Cluster::start_each(3, 1, &[]) {
         let url = format!("redis://{}", cluster.addresses(&[0]));
         run(async {
@@ -374,7 +374,7 @@ async fn heard(listener: &mut brisk::Subscriber) -> (Option<String>, bool) {
 }
 
 #[test]
-fn listeners_hear_sharded_channels_where_they_are_and_go_with_them() {
+fn subscribers_to_sharded_channels_follow_them_to_other_nodes() {
     for cluster in Cluster::start_each(3, 0, &[]) {
         for protocol in [2, 3] {
             run(async {
@@ -413,7 +413,7 @@ fn listeners_hear_sharded_channels_where_they_are_and_go_with_them() {
 }
 
 #[test]
-fn consumers_work_where_their_stream_is() {
+fn consumers_connect_to_the_node_of_their_stream() {
     use brisk::consumer::{Begin, Message};
     for cluster in Cluster::start_each(3, 0, &[]) {
         run(async {
@@ -447,7 +447,7 @@ fn consumers_work_where_their_stream_is() {
 }
 
 #[test]
-fn a_walk_through_all_keys_is_one_of_each_primary() {
+fn a_scan_of_all_keys_is_one_scan_per_primary() {
     for cluster in Cluster::start_each(3, 0, &[]) {
         run(async {
             let db = connect(&cluster, 3).await;

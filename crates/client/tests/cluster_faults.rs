@@ -20,9 +20,9 @@ fn run<T>(work: impl Future<Output = T>) -> T {
     runtime.expect("a runtime").block_on(work)
 }
 
-/// Longer than a failover takes on a loaded machine.
+/// A time limit that is longer than a failover takes on a loaded machine.
 const LONG: Duration = Duration::from_secs(30);
-/// Shorter than a failover takes, so a command that waits for a failover times out first.
+/// A time limit that is shorter than a failover, so that a command that waits for a failover times out first.
 const SHORT: Duration = Duration::from_millis(1000);
 
 /// The remaining nodes of a cluster continue to serve their slots.
@@ -51,7 +51,7 @@ async fn others_answer_until(db: &Client, cluster: &Cluster, is_back: impl Fn() 
 }
 
 #[test]
-fn slots_of_a_primary_that_is_killed_come_back_and_others_are_not_held_up() {
+fn slots_of_a_killed_primary_recover_and_other_slots_are_not_delayed() {
     for mut cluster in Cluster::start_each(3, 1, IN_PART) {
         run(async {
             let db = connect(&cluster).await;
@@ -100,7 +100,7 @@ fn with_slow_failover(directives: &[(&str, &str)], test: impl Fn(Cluster)) {
 }
 
 #[test]
-fn commands_that_wait_for_a_dead_node_go_to_the_new_owner_of_its_slots() {
+fn commands_waiting_for_a_dead_node_go_to_the_new_owner_of_its_slots() {
     with_slow_failover(&[], |mut cluster| {
         run(async {
             let db = connect(&cluster).await;
@@ -120,7 +120,7 @@ fn commands_that_wait_for_a_dead_node_go_to_the_new_owner_of_its_slots() {
 }
 
 #[test]
-fn a_node_that_hangs_holds_up_no_other() {
+fn a_node_that_hangs_delays_no_other_node() {
     with_slow_failover(IN_PART, |cluster| {
         run(async {
             let db = connect(&cluster).await;
@@ -196,7 +196,7 @@ fn a_node_that_never_learns_of_a_failover_is_not_the_only_one_queried() {
 }
 
 #[test]
-fn a_replica_that_is_lost_is_passed_over() {
+fn a_lost_replica_is_skipped() {
     for mut cluster in Cluster::start_each(3, 1, &[]) {
         run(async {
             let url = format!("redis-cluster://{}", cluster.addresses(&[2]));
@@ -220,7 +220,7 @@ fn a_replica_that_is_lost_is_passed_over() {
 }
 
 #[test]
-fn a_cluster_that_loses_all_nodes_of_a_slot_says_so_within_the_time() {
+fn the_loss_of_all_nodes_of_a_slot_is_an_error_within_the_time_limit() {
     for mut cluster in Cluster::start_each(3, 0, &[]) {
         run(async {
             let db = connect(&cluster).await;
@@ -241,7 +241,7 @@ fn a_cluster_that_loses_all_nodes_of_a_slot_says_so_within_the_time() {
 }
 
 #[test]
-fn a_listener_goes_on_at_another_node() {
+fn a_subscriber_continues_on_another_node() {
     for mut cluster in Cluster::start_each(3, 0, &[]) {
         run(async {
             let db = connect(&cluster).await;

@@ -1,5 +1,5 @@
-//! Members of consumer groups: each entry is handled, acknowledged after that, and retried if the handler fails; no
-//! entry is lost, whatever happens to members, connections and streams.
+//! Members of consumer groups: each entry is handled, acknowledged after that, and retried if the handler fails. No
+//! entry is lost, even if members crash, connections are lost or streams are deleted.
 
 use brisk::consumer::{Begin, Consumer, Event, Fate, Id, Message, Summary};
 use brisk::{Bytes, Client, Kind, Result};
@@ -320,7 +320,7 @@ fn an_entry_without_attempts_left_stays_pending_or_is_discarded() {
 }
 
 #[test]
-fn a_panic_is_a_failure_and_no_more() {
+fn a_panic_in_a_handler_counts_as_a_failure_only() {
     for server in servers() {
         run(async {
             let db = Client::connect(&server.address()).await.unwrap();
@@ -354,7 +354,7 @@ fn a_panic_is_a_failure_and_no_more() {
 }
 
 #[test]
-fn no_more_is_at_work_or_pending_than_there_is_room_for() {
+fn running_and_pending_entries_stay_within_their_limits() {
     for server in servers() {
         run(async {
             let db = Client::connect(&server.address()).await.unwrap();
@@ -439,7 +439,7 @@ fn entries_of_a_key_are_handled_in_order_and_others_in_parallel() {
 }
 
 #[test]
-fn a_stopping_member_finishes_started_entries_and_gives_the_rest_back() {
+fn a_stopping_member_finishes_started_entries_and_returns_the_rest() {
     for server in servers() {
         run(async {
             let db = Client::connect(&server.address()).await.unwrap();
@@ -494,7 +494,7 @@ fn a_stopping_member_finishes_started_entries_and_gives_the_rest_back() {
 }
 
 #[test]
-fn a_handler_that_does_not_end_in_time_is_dropped() {
+fn a_handler_that_exceeds_the_stop_limit_is_dropped() {
     for server in servers() {
         run(async {
             let db = Client::connect(&server.address()).await.unwrap();
@@ -514,7 +514,7 @@ fn a_handler_that_does_not_end_in_time_is_dropped() {
 }
 
 #[test]
-fn an_entry_in_progress_is_never_taken_over_however_long_it_takes() {
+fn an_entry_in_progress_is_never_taken_over_even_if_it_takes_long() {
     for server in servers() {
         run(async {
             let db = Client::connect(&server.address()).await.unwrap();
@@ -561,7 +561,7 @@ fn an_entry_in_progress_is_never_taken_over_however_long_it_takes() {
 }
 
 #[test]
-fn deleted_entries_are_confirmed_and_a_deleted_stream_is_begun_again() {
+fn deleted_entries_are_acknowledged_and_a_deleted_stream_is_recreated() {
     for server in servers() {
         run(async {
             let db = Client::connect(&server.address()).await.unwrap();
@@ -584,7 +584,7 @@ fn deleted_entries_are_confirmed_and_a_deleted_stream_is_begun_again() {
             });
             wait_until("the others to be handled", || log.entries() == 6 && pending(&server) == 0);
             for round in 1..=3 {
-                // The stream is deleted while the consumer waits for new entries. Other entries may exist before the
+                // The stream is deleted while the consumer waits for new entries. New entries may be added before the
                 // consumer notices.
                 db.del("s").await.unwrap();
                 add(&db, 5).await;
@@ -640,7 +640,7 @@ fn an_invalid_consumer_is_an_error() {
 }
 
 #[test]
-fn nothing_is_lost_when_connections_are() {
+fn no_entry_is_lost_if_connections_are_lost() {
     for server in servers() {
         let link = Proxy::to(&server.address());
         run(async {

@@ -81,7 +81,7 @@ fn no_command_fails_while_passwords_and_users_change() {
 }
 
 #[test]
-fn a_password_that_the_server_does_not_know_yet_changes_nothing_until_it_does() {
+fn a_new_password_has_no_effect_until_the_server_accepts_it() {
     for server in servers() {
         allow(&server, "app", "first");
         allow(&server, "next", "other");

@@ -1,5 +1,5 @@
 //! Structs as hashes and as stream entries, enums and newtypes as arguments, and JSON. A derived type can read
-//! everything that it writes, and errors name the field that does not fit.
+//! everything that it writes, and an error names the field whose value cannot be converted.
 #![cfg(all(feature = "derive", feature = "json"))]
 
 use brisk::{Client, FromHash, FromReply, Json, Kind, ToArg, ToHash};
@@ -126,7 +126,7 @@ struct Loose {
 }
 
 #[test]
-fn a_key_that_is_not_there_is_none_or_says_which_field_is_missed() {
+fn a_missing_key_is_none_or_an_error_that_names_the_missing_field() {
     each_way(async |db| {
         assert_eq!(db.hgetall::<Option<User<'_, u64, 3>>>("none").await.unwrap(), None);
         assert_eq!(db.hgetall::<Option<Loose>>("none").await.unwrap(), None);
@@ -183,7 +183,7 @@ fn entries_of_a_stream_are_structs() {
         }
         let read: Vec<(String, Order)> = db.xrange("orders", "-", "+").await.unwrap();
         assert!(read.iter().map(|(_, order)| order).eq(&orders));
-        // In a batch, a reply that does not fit does not affect the replies after it.
+        // In a batch, a reply that cannot be converted does not affect the replies after it.
         let (bad, good) = db
             .batch((
                 brisk::commands::xrange::<(String, Loose2)>("orders", "-", "+")
@@ -204,7 +204,7 @@ struct Loose2 {
 }
 
 #[test]
-fn words_and_json_are_arguments_and_replies() {
+fn enums_and_json_are_arguments_and_replies() {
     each_way(async |db| {
         db.set(Id("k"), Level::High).await.unwrap();
         assert_eq!(db.get::<Level>("k").await.unwrap(), Some(Level::High));

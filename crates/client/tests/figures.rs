@@ -245,7 +245,7 @@ impl metrics::Recorder for Recorder {
 }
 
 #[test]
-fn figures_count_commands_by_name_and_outcome_and_connections() {
+fn metrics_count_commands_by_name_and_outcome_and_connections() {
     let server = Launch::subject().start();
     let recorder = Recorder::default();
     metrics::with_local_recorder(&recorder, || {

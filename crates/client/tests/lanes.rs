@@ -76,7 +76,7 @@ fn a_program_without_a_runtime_waits() {
 }
 
 #[test]
-fn hundreds_of_callers_get_each_its_own_reply() {
+fn hundreds_of_callers_each_get_their_own_reply() {
     for server in servers() {
         for lanes in [1, 3] {
             run(async {
@@ -121,7 +121,7 @@ fn commands_of_a_key_are_executed_in_the_order_in_which_they_were_polled() {
 }
 
 #[test]
-fn a_reply_in_any_pieces_is_the_same() {
+fn a_reply_is_the_same_in_any_pieces() {
     for server in servers() {
         let link = Proxy::to(&server.address());
         for seed in 0..3 {
@@ -181,7 +181,7 @@ fn a_dropped_call_shifts_no_other_reply() {
 }
 
 #[test]
-fn a_server_that_does_not_answer_is_a_timeout_that_says_so() {
+fn a_server_that_does_not_reply_causes_a_timeout_of_a_sent_command() {
     let server = Launch::subject().start();
     let link = Proxy::to(&server.address());
     run(async {
@@ -198,7 +198,7 @@ fn a_server_that_does_not_answer_is_a_timeout_that_says_so() {
 }
 
 #[test]
-fn without_a_connection_commands_wait_and_then_go_or_time_out() {
+fn commands_without_a_connection_wait_until_they_are_sent_or_time_out() {
     let server = Launch::subject().start();
     let link = Proxy::to(&server.address());
     run(async {
@@ -230,7 +230,7 @@ fn without_a_connection_commands_wait_and_then_go_or_time_out() {
 }
 
 #[test]
-fn a_peer_that_is_gone_without_a_word_is_noticed() {
+fn a_peer_that_vanishes_silently_is_noticed() {
     let server = Launch::subject().start();
     let link = Proxy::to(&server.address());
     run(async {
@@ -245,7 +245,7 @@ fn a_peer_that_is_gone_without_a_word_is_noticed() {
         let error = db.incr("k").await.unwrap_err();
         assert_eq!(error.kind(), Kind::Timeout(Phase::Sent));
         assert!(error.maybe_applied());
-        // The swallowed bytes never arrive on that connection, so it has to be replaced.
+        // The dropped bytes never arrive on that connection, so the connection must be replaced.
         wait_until("it to be given up", || link.accepted() > 1);
         link.heal();
         let runtime = tokio::runtime::Handle::current();
@@ -256,7 +256,7 @@ fn a_peer_that_is_gone_without_a_word_is_noticed() {
 }
 
 #[test]
-fn a_read_survives_a_connection_that_is_dead() {
+fn a_read_survives_a_dead_connection() {
     for server in servers() {
         for lanes in [Lanes::Count(1), Lanes::Pool(1)] {
             let link = Proxy::to(&server.address());
@@ -316,7 +316,7 @@ fn get_k() -> brisk::Command<(), Option<i64>> {
 }
 
 #[test]
-fn a_write_keeps_a_silent_connection_for_its_whole_time() {
+fn a_write_keeps_a_silent_connection_until_the_write_times_out() {
     let server = Launch::subject().start();
     let link = Proxy::to(&server.address());
     run(async {
@@ -372,7 +372,7 @@ fn an_idle_connection_is_checked_with_ping() {
 }
 
 #[test]
-fn a_lazy_client_is_there_before_its_server() {
+fn a_lazy_client_can_start_before_its_server() {
     let server = Launch::subject().start();
     let link = Proxy::to(&server.address());
     link.refuse(true);
@@ -431,7 +431,7 @@ fn the_system_error_is_the_source_of_an_error() {
 }
 
 #[test]
-fn a_server_that_was_idle_may_take_its_time() {
+fn a_server_that_was_idle_may_reply_late() {
     let server = Launch::subject().start();
     run(async {
         let silence = Duration::from_millis(400);
@@ -441,7 +441,7 @@ fn a_server_that_was_idle_may_take_its_time() {
         let session = db.session().await.unwrap();
         let connections = || -> u64 { server.info("total_connections_received").parse().unwrap() };
         let before = connections();
-        // Longer than the timer runs without work, and longer than a peer may be silent.
+        // This is longer than the timer runs without work, and longer than a peer may be silent.
         assert_eq!(session.blpop::<String, String>("none", 0.9).await.unwrap(), None);
         db.raw::<()>("DEBUG SLEEP").arg(0.1).await.unwrap();
         assert_eq!(db.get("k").await.unwrap(), Some(1));
@@ -450,7 +450,7 @@ fn a_server_that_was_idle_may_take_its_time() {
 }
 
 #[test]
-fn no_call_waits_forever_when_the_runtime_is_gone() {
+fn no_call_waits_forever_after_the_runtime_has_ended() {
     let server = Launch::subject().start();
     let link = Proxy::to(&server.address());
     for lanes in [1, 2] {
@@ -518,7 +518,7 @@ fn the_waiting_requests_are_bounded() {
 }
 
 #[test]
-fn large_values_go_both_ways_at_once() {
+fn large_values_are_sent_both_ways_at_the_same_time() {
     let server = Launch::subject().start();
     run(async {
         let db = Client::builder(&server.address()).lanes(Lanes::Count(1));
@@ -540,7 +540,7 @@ fn large_values_go_both_ways_at_once() {
 }
 
 #[test]
-fn a_closed_client_says_so() {
+fn calls_of_a_closed_client_fail() {
     let server = Launch::subject().start();
     run(async {
         let db = Client::connect(&server.address()).await.unwrap();
@@ -553,7 +553,7 @@ fn a_closed_client_says_so() {
 }
 
 #[test]
-fn a_command_whose_time_is_over_before_it_was_sent_is_never_executed() {
+fn a_command_that_times_out_before_it_is_sent_is_never_executed() {
     let server = Launch::subject().start();
     run(async {
         let db = Client::builder(&server.address()).lanes(Lanes::Count(1));
@@ -676,7 +676,7 @@ fn raw<'a>(db: &'a Client, words: &[&str]) -> brisk::Command<&'a Client, Value> 
 }
 
 #[test]
-fn no_caller_changes_a_shared_connection_however_the_command_is_written() {
+fn no_spelling_of_a_command_lets_a_caller_change_a_shared_connection() {
     for server in servers() {
         run(async {
             let db =
@@ -722,7 +722,7 @@ fn no_caller_changes_a_shared_connection_however_the_command_is_written() {
 }
 
 #[test]
-fn a_pool_lets_reads_of_streams_wait_however_they_are_written() {
+fn a_pool_accepts_blocking_stream_reads_in_every_spelling() {
     for server in servers() {
         run(async {
             let db = Client::builder(&server.address()).lanes(Lanes::Pool(2));

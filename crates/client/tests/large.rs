@@ -1,4 +1,4 @@
-//! Large values and full budgets: which callers have to wait for them, and which do not.
+//! Large values and full budgets: which callers have to wait, and which do not.
 
 use brisk::commands::{get, set};
 use brisk::{Budget, Bytes, Client, Lanes};
@@ -28,7 +28,7 @@ async fn one_lane(address: &str) -> Client {
 }
 
 #[test]
-fn small_commands_do_not_wait_for_a_large_value_on_a_lane_of_its_own() {
+fn small_commands_do_not_wait_for_a_large_value_on_the_bulk_lane() {
     let server = Launch::subject().start();
     let link = Proxy::to(&server.address());
     run(async {

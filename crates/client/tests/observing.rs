@@ -1,5 +1,5 @@
-//! Observers receive each command once, with its outcome, whatever happens to connections. Also tests the statistics of
-//! a client.
+//! Observers receive each command once, with its outcome, even if connections are lost. This file also tests the
+//! statistics of a client.
 
 use brisk::{
     Budget, Call, Client, Command, Connected, Endpoint, Error, Kind, Lanes, Observer, Outcome,
@@ -206,7 +206,7 @@ fn dropped_timed_out_and_overloaded_calls_are_reported_as_such() {
 }
 
 #[test]
-fn a_client_counts_what_goes_by_its_lanes() {
+fn a_client_counts_the_traffic_of_its_lanes() {
     let server = Launch::subject().start();
     run(async {
         let builder = Client::builder(&server.address()).lanes(Lanes::Count(2));

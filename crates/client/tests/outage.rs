@@ -33,13 +33,13 @@ fn an_outage_costs_no_more_than_the_budget() {
             let call = |n| db.raw::<()>("SET").key(format!("{round}:{n}")).arg(&value);
             (0..24_000).map(call).map(Box::pin).collect()
         };
-        // First, the memory that the callers themselves need.
+        // First, measure the memory that the callers themselves need.
         drop(calls(0));
         let before = resident_bytes();
         let (mut refused, mut over) = (0, 0);
         for round in 1..5 {
             let mut calls = calls(round);
-            // Each call is polled once and later dropped, as by callers that give up.
+            // Each call is polled once and later dropped, as if its caller had given up.
             for call in &mut calls {
                 if let std::task::Poll::Ready(Err(error)) = futures_util::poll!(call) {
                     refused += usize::from(error.kind() == Kind::Overloaded);

@@ -29,7 +29,7 @@ async fn pool(address: &str, connections: usize) -> Client {
     builder.timeout(Duration::from_secs(20)).connect().await.expect("a pool")
 }
 
-/// Waits for an element, for as long as it takes.
+/// Waits for an element without a timeout.
 fn blpop<'a>(db: &'a Client, key: &str) -> Command<&'a Client, Option<(String, String)>> {
     commands::blpop(key, 0).on(db)
 }
@@ -114,7 +114,7 @@ fn a_connection_carries_one_command_at_a_time_and_all_callers_get_their_own_repl
 }
 
 #[test]
-fn as_many_commands_are_executed_at_a_time_as_there_are_connections() {
+fn the_number_of_concurrent_commands_is_the_number_of_connections() {
     for server in servers() {
         run(async {
             let db = pool(&server.address(), 8).await;
@@ -181,7 +181,7 @@ async fn assert_whole(db: &Client, server: &Server, places: usize) {
 }
 
 #[test]
-fn dropped_calls_cost_no_place_and_give_no_wrong_reply() {
+fn dropped_calls_leak_no_connection_and_give_no_wrong_reply() {
     let server = Launch::subject().start();
     run(async {
         let db = pool(&server.address(), 4).await;
@@ -212,7 +212,7 @@ fn dropped_calls_cost_no_place_and_give_no_wrong_reply() {
 }
 
 #[test]
-fn cut_connections_cost_no_place_and_nothing_is_applied_twice() {
+fn cut_connections_are_replaced_and_nothing_is_applied_twice() {
     let server = Launch::subject().start();
     let link = Proxy::to(&server.address());
     run(async {
@@ -259,7 +259,7 @@ fn cut_connections_cost_no_place_and_nothing_is_applied_twice() {
 }
 
 #[test]
-fn a_blocking_command_that_is_left_takes_nothing_from_others_and_costs_no_place() {
+fn an_abandoned_blocking_command_takes_no_element_and_leaks_no_connection() {
     for server in servers() {
         run(async {
             let db = pool(&server.address(), 2).await;
@@ -283,7 +283,7 @@ fn a_blocking_command_that_is_left_takes_nothing_from_others_and_costs_no_place(
 }
 
 #[test]
-fn a_command_whose_time_is_over_keeps_its_connection_until_its_reply_came() {
+fn a_timed_out_command_keeps_its_connection_until_its_reply_arrives() {
     let server = Launch::subject().start();
     let link = Proxy::to(&server.address());
     run(async {
@@ -371,7 +371,7 @@ fn a_pool_has_the_given_number_of_connections_and_rejects_commands_that_change_o
 }
 
 #[test]
-fn no_call_waits_forever_when_the_pool_or_its_runtime_is_gone() {
+fn no_call_waits_forever_after_the_pool_or_its_runtime_has_ended() {
     let server = Launch::subject().start();
     let link = Proxy::to(&server.address());
     for closes in [true, false] {
@@ -420,7 +420,7 @@ fn a_command_that_could_not_be_written_as_a_whole_is_not_sent() {
 }
 
 #[test]
-fn a_blocking_command_at_a_server_that_stands_still_ends_when_its_time_and_the_clients_are_over() {
+fn a_blocking_command_on_a_stopped_server_times_out_after_its_own_and_the_clients_limit() {
     let server = Launch::subject().start();
     let link = Proxy::to(&server.address());
     run(async {

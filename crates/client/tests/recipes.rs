@@ -28,7 +28,7 @@ fn number(user: u64) -> u64 {
     user * 7919 % 1_000_000
 }
 
-/// A client whose commands may take long, because recipes send thousands of commands at the same time.
+/// A client with a long time limit, because recipes send thousands of commands at the same time.
 async fn client(server: &Server) -> Client {
     let db = Client::builder(&server.address()).timeout(Duration::from_secs(120));
     db.connect().await.expect("a server")
@@ -62,7 +62,7 @@ fn shards_stay_compact_and_take_a_fraction_of_the_memory_of_plain_keys() {
                     assert!(len == 0 || encoding.as_deref() == Some("listpack"), "{shard}: {len}");
                 }
                 sizes.push(memory(&db, shards()).await);
-                // The element is where another program would look for it.
+                // The element is at the key and field at which another program would look for it.
                 let (key, field) = (format!("{prefix}4711"), format!("{prefix}4711"));
                 let shard = shard_key(base, &key, USERS, SHARD);
                 assert_eq!(db.hget(shard, field).await.unwrap(), Some(number(4711)));
@@ -157,7 +157,7 @@ fn a_sharded_set_is_a_set_of_small_ones() {
 }
 
 #[test]
-fn a_bloom_filter_misses_nothing_and_errs_as_often_as_was_said() {
+fn a_bloom_filter_has_no_false_negatives_and_the_stated_false_positive_rate() {
     for server in servers() {
         run(async {
             let db = client(&server).await;
@@ -197,7 +197,7 @@ fn a_bloom_filter_misses_nothing_and_errs_as_often_as_was_said() {
 }
 
 #[test]
-fn a_call_of_a_bloom_filter_is_one_write_and_one_read() {
+fn a_call_of_a_bloom_filter_takes_one_round_trip() {
     let server = Launch::subject().start();
     let link = brisk_testkit::proxy::Proxy::to(&server.address());
     run(async {

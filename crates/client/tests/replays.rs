@@ -1,4 +1,4 @@
-//! Commands that are sent again: how long they may take.
+//! The time limit of commands that are sent again.
 
 use brisk::{Client, Kind, Lanes, Phase};
 use std::io::{Read, Write};
@@ -29,7 +29,7 @@ fn closing(keeps: Duration) -> String {
 }
 
 #[test]
-fn a_read_that_is_sent_again_and_again_has_no_more_time_for_it() {
+fn all_attempts_of_a_read_share_one_time_limit() {
     let address = closing(Duration::from_millis(600));
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();

@@ -47,7 +47,7 @@ fn calls(server: &Server, command: &str) -> u64 {
 }
 
 #[test]
-fn reads_go_to_the_replicas_in_turn_and_all_else_to_the_primary() {
+fn reads_go_to_the_replicas_in_turn_and_other_commands_to_the_primary() {
     for of in [Of::Redis, Of::Brisk] {
         let servers = start(of);
         run(async {
@@ -55,7 +55,7 @@ fn reads_go_to_the_replicas_in_turn_and_all_else_to_the_primary() {
             for number in 0..40 {
                 db.set(format!("k:{number}"), number).await.unwrap();
             }
-            // A transaction may use keys of several slots, because there are no slots here.
+            // A transaction may use any keys, because there are no slots without a cluster.
             let (one, two): (i64, i64) =
                 db.transaction((commands::incr("n:1"), commands::incr("n:2"))).await.unwrap();
             assert_eq!((one, two), (1, 1));
@@ -117,7 +117,7 @@ fn reads_that_a_replica_rejects_go_to_the_primary_if_allowed() {
 }
 
 #[test]
-fn another_primary_is_found_by_asking_the_others() {
+fn a_new_primary_is_found_by_querying_the_other_servers() {
     for of in [Of::Redis, Of::Brisk] {
         let mut servers = start(of);
         run(async {
@@ -169,7 +169,7 @@ fn an_invalid_combination_of_options_is_an_error() {
 }
 
 #[test]
-fn a_walk_through_a_key_is_one_servers_and_misses_nothing() {
+fn a_scan_of_a_key_stays_on_one_server_and_misses_nothing() {
     let servers = start(Of::Redis);
     run(async {
         let db = client(&servers).read_from(ReadFrom::PreferReplica).connect().await.unwrap();

@@ -35,7 +35,7 @@ async fn filled(address: &str) -> Client {
 }
 
 #[test]
-fn walks_give_all_there_is() {
+fn scans_return_all_elements() {
     for server in servers() {
         for protocol in [2, 3] {
             run(async {
@@ -84,7 +84,7 @@ fn walks_give_all_there_is() {
 }
 
 #[test]
-fn a_walk_goes_on_from_its_cursor_and_gives_what_was_not_given() {
+fn a_scan_continues_from_its_cursor_with_the_remaining_elements() {
     for server in servers() {
         run(async {
             let db = filled(&server.address()).await;
@@ -140,7 +140,7 @@ fn a_page_whose_future_was_dropped_or_whose_connection_was_lost_is_requested_aga
 }
 
 #[test]
-fn a_walk_without_a_runtime_waits_and_errors_are_the_server_s() {
+fn a_scan_works_without_a_runtime_and_returns_the_servers_errors() {
     for server in servers() {
         let db = Client::builder(&server.address()).connect_blocking().unwrap();
         let _ = db.sadd("set", (0..500).collect::<Vec<i64>>()).wait().unwrap();

@@ -1,4 +1,4 @@
-//! Servers whose replies a test determines.
+//! Scripted servers: a test determines their replies.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -1,5 +1,5 @@
-//! Sentinel: a client follows the primary, whatever happens to it. No new client is needed, and no command is executed
-//! twice.
+//! Sentinel: a client follows the primary through failovers and crashes. The program needs no new client, and no
+//! command is executed twice.
 
 use crate::scripted::{array, serve};
 use brisk::{Builder, Client, Event, Kind, Lanes, Phase, Subscriber};
@@ -49,7 +49,7 @@ impl Group {
 
     fn client(&self) -> Builder {
         let client = Builder::sentinel(self.sentinels.addresses(), SERVICE);
-        // The client does not give up on a silent server within this time.
+        // The limits are long, so that the client does not give up on a stalled server by itself.
         let client = client.timeout(Duration::from_secs(30)).silence(Duration::from_secs(30));
         client.lanes(Lanes::Count(2))
     }
@@ -94,7 +94,7 @@ impl Group {
     }
 }
 
-/// The numbers of writes that one caller knows of.
+/// The numbers of acknowledged writes and of writes with an unknown outcome of one caller.
 #[derive(Default)]
 struct Ledger {
     applied: u64,
@@ -197,12 +197,12 @@ fn a_dead_primary(of: Of) {
 }
 
 #[test]
-fn everything_goes_on_when_the_primary_dies() {
+fn commands_continue_after_a_redis_primary_dies() {
     a_dead_primary(Of::Redis);
 }
 
 #[test]
-fn everything_goes_on_when_a_primary_of_ours_dies() {
+fn commands_continue_after_a_brisk_primary_dies() {
     a_dead_primary(Of::Brisk);
 }
 
@@ -221,7 +221,7 @@ async fn next_message(news: &mut Subscriber) -> (String, bool) {
 }
 
 #[test]
-fn a_planned_switch_is_followed_by_all_connections_whatever_sentinels_were_restarted() {
+fn all_connections_follow_a_planned_switch_even_after_sentinels_restart() {
     for of in [Of::Redis, Of::Brisk] {
         let mut group = Group::start(of);
         run(async {
@@ -344,7 +344,7 @@ fn a_write_that_a_replica_rejects_is_sent_again() {
 }
 
 #[test]
-fn replicas_that_sentinels_know_answer_reads_before_and_after_a_switch() {
+fn replicas_known_to_sentinels_serve_reads_before_and_after_a_switch() {
     let group = Group::start(Of::Redis);
     let first = group.settled();
     let reads = |server: &Server| {

@@ -29,7 +29,7 @@ fn a_blocking_command_may_take_as_long_as_its_own_timeout() {
             let db = Client::builder(&server.address()).lanes(Lanes::Count(1)).timeout(millis(200));
             let db = db.connect().await.unwrap();
             let session = db.session().await.unwrap();
-            // Longer than a command of the client may take.
+            // This is longer than a command of the client may take.
             assert_eq!(session.blpop::<String, String>("none", 0.6).await.unwrap(), None);
             assert_eq!(session.wait(1, 600).await.unwrap(), 0);
             let none: Option<()> = session.xread_block(600, "none", "$").await.unwrap();
@@ -41,11 +41,11 @@ fn a_blocking_command_may_take_as_long_as_its_own_timeout() {
 }
 
 #[test]
-fn a_server_that_does_not_answer_even_then_is_given_up() {
+fn a_server_that_is_silent_past_the_timeout_is_disconnected() {
     let server = Launch::subject().start();
     let link = Proxy::to(&server.address());
     run(async {
-        // Far above the timeout, so that the command times out first even on a loaded machine.
+        // The silence limit is far above the timeout, so that the command times out first even on a loaded machine.
         let silence = millis(2000);
         let db = Client::builder(&link.address()).timeout(millis(200)).silence(silence);
         let db = db.connect().await.unwrap();
@@ -68,7 +68,7 @@ fn a_server_that_does_not_answer_even_then_is_given_up() {
 }
 
 #[test]
-fn a_session_never_takes_one_reply_for_another() {
+fn a_session_never_confuses_replies() {
     for server in servers() {
         run(async {
             let db = Client::connect(&server.address()).await.unwrap();
@@ -125,7 +125,7 @@ fn a_client_that_is_closed_before_its_lane_for_large_values_is_opened_opens_none
 }
 
 #[test]
-fn a_program_without_a_runtime_has_all_of_it() {
+fn all_apis_work_without_a_runtime() {
     static ADD: Script = Script::new("return redis.call('INCRBY', KEYS[1], ARGV[1])");
     for server in servers() {
         let db = Client::builder(&server.address()).connect_blocking().unwrap();
@@ -165,7 +165,7 @@ fn a_program_without_a_runtime_has_all_of_it() {
 }
 
 #[test]
-fn connecting_without_a_runtime_says_how_it_is_done() {
+fn the_error_of_connecting_without_a_runtime_names_the_alternative() {
     let error = brisk::wait(Client::connect("127.0.0.1:1")).unwrap_err();
     assert_eq!(error.kind(), Kind::Invalid);
     assert!(error.message().contains("connect_blocking"), "{error}");
@@ -225,7 +225,7 @@ fn waiting_on_the_thread_that_runs_the_connections_is_an_error() {
 }
 
 #[test]
-fn a_client_with_a_thread_of_its_own_is_waited_for_anywhere() {
+fn any_thread_can_wait_for_a_client_with_its_own_thread() {
     let server = Launch::subject().start();
     let db = Client::builder(&server.address()).connect_blocking().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -27,7 +27,7 @@ fn command<T>(words: &[&str]) -> Command<(), T> {
 }
 
 #[test]
-fn a_batch_gives_each_reply_its_type_and_errors_their_place() {
+fn a_batch_returns_each_reply_with_its_type_and_errors_in_place() {
     for server in servers() {
         for protocol in ["2", "3"] {
             run(async {
@@ -117,7 +117,7 @@ fn an_error_says_which_commands_of_a_batch_or_transaction_were_executed() {
                 assert!(failed.message().ends_with("(of 3 commands executed: 1, 3)"), "{failed}");
                 let failed = db.batch((incr(), lpush())).await.unwrap_err();
                 assert_eq!((failed.executed(), failed.maybe_applied()), (&[Yes, No][..], true));
-                // Executed, but the reply does not fit.
+                // The command is executed, but its reply cannot be converted.
                 let wrong = || incr().reply_as::<Vec<String>>();
                 let failed = db.batch((incr(), wrong())).await.unwrap_err();
                 assert_eq!(failed.kind(), Kind::UnexpectedReply);
@@ -154,7 +154,7 @@ fn an_error_says_which_commands_of_a_batch_or_transaction_were_executed() {
 }
 
 #[test]
-fn a_session_has_its_connection_for_itself() {
+fn a_session_has_exclusive_use_of_its_connection() {
     for server in servers() {
         run(async {
             let db = Client::connect(&server.address()).await.unwrap();
@@ -180,7 +180,7 @@ fn a_session_has_its_connection_for_itself() {
 }
 
 #[test]
-fn optimistic_changes_are_retried_until_no_other_client_was_faster() {
+fn optimistic_transactions_are_retried_until_they_succeed() {
     for server in servers() {
         run(async {
             let db = Client::connect(&server.address()).await.unwrap();

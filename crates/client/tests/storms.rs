@@ -97,7 +97,7 @@ async fn count(db: Client, key: String, over: Arc<AtomicBool>) -> Ledger {
                 ledger.unknown += 1;
             }
         }
-        // Reads are sent again, whatever happens to the connection.
+        // Reads are sent again each time the connection is lost.
         let read = Command::<(), Option<u64>>::new(Request::new("GET", reads)).key(&key).on(&db);
         ledger.allows(read.await.expect("a read").unwrap_or(0));
     }

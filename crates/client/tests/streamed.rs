@@ -35,7 +35,7 @@ fn pattern(len: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_large_string_comes_in_pieces_that_are_bounded() {
+fn a_large_string_arrives_in_bounded_pieces() {
     for server in servers() {
         run(async {
             let db = client(&server.address(), 3).await;
@@ -56,7 +56,7 @@ fn a_large_string_comes_in_pieces_that_are_bounded() {
 }
 
 #[test]
-fn collections_come_element_by_element_in_both_protocols() {
+fn collections_are_read_element_by_element_in_both_protocols() {
     for server in servers() {
         for protocol in [2, 3] {
             let link = Proxy::to(&server.address());
@@ -99,7 +99,7 @@ fn collections_come_element_by_element_in_both_protocols() {
 }
 
 #[test]
-fn nothing_errors_and_short_replies_are_what_they_are() {
+fn null_error_and_short_replies_are_read_correctly() {
     for server in servers() {
         for protocol in [2, 3] {
             run(async {
@@ -129,7 +129,7 @@ fn nothing_errors_and_short_replies_are_what_they_are() {
 }
 
 #[test]
-fn a_reply_that_stops_is_an_error_each_time_and_never_an_end() {
+fn a_truncated_reply_is_an_error_on_every_read_and_never_an_end() {
     let server = Launch::redis().start();
     let link = Proxy::to(&server.address());
     run(async {
@@ -183,7 +183,7 @@ fn a_program_without_a_runtime_streams_too() {
 }
 
 #[test]
-fn a_field_of_another_type_costs_its_pair_and_shifts_none() {
+fn a_field_of_another_type_loses_only_its_pair() {
     for server in servers() {
         for protocol in [2, 3] {
             run(async {

@@ -41,7 +41,7 @@ async fn heard(news: &mut Subscriber) -> String {
 }
 
 #[test]
-fn a_rejected_name_is_an_error_of_its_call_and_is_not_subscribed_to_again() {
+fn a_rejected_name_is_an_error_and_is_not_subscribed_to_again() {
     for server in servers() {
         for protocol in [2, 3] {
             let link = Proxy::to(&server.address());
@@ -80,7 +80,7 @@ fn a_rejected_name_is_an_error_of_its_call_and_is_not_subscribed_to_again() {
 }
 
 #[test]
-fn the_refusal_of_a_call_that_was_left_is_not_the_next_one_s() {
+fn the_rejection_of_an_abandoned_call_is_not_passed_to_the_next_call() {
     for server in servers() {
         run(async {
             let db = limited(&server, &server.address(), 3).await;
@@ -130,7 +130,7 @@ fn a_confirmation_has_the_timeout_of_a_command_and_the_order_stays() {
 }
 
 #[test]
-fn a_listener_ends_with_its_client_also_in_a_program_without_a_runtime() {
+fn a_subscriber_ends_with_its_client_even_without_a_runtime() {
     for server in servers() {
         let db = Client::builder(&server.address()).connect_blocking().unwrap();
         let mut news = db.subscriber_blocking().unwrap();
@@ -193,7 +193,7 @@ fn keyspace_and_keyevent_messages_are_received() {
 }
 
 #[test]
-fn more_than_both_sides_can_hold_is_listened_to() {
+fn subscribing_to_more_than_both_sides_can_buffer_works() {
     // The replies repeat the names, so about 24 MB go in each direction. The server stops reading until its replies are
     // read.
     let names: Vec<String> = (0..24_000).map(|n| format!("{n:01000}")).collect();

@@ -104,7 +104,7 @@ fn many_callers_share_their_reads_and_writes() {
 }
 
 #[test]
-fn behind_a_long_way_all_callers_share_a_round_trip() {
+fn over_a_slow_link_all_callers_share_a_round_trip() {
     if let Ok(text) = std::env::var(LOAD) {
         return load(&text);
     }
@@ -114,7 +114,7 @@ fn behind_a_long_way_all_callers_share_a_round_trip() {
         let link = Proxy::to(&server.address());
         // 12 ms per round trip.
         link.delay(Duration::from_millis(6));
-        let test = "syscalls::behind_a_long_way_all_callers_share_a_round_trip";
+        let test = "syscalls::over_a_slow_link_all_callers_share_a_round_trip";
         let Some(counts) = counted(test, &link.address(), CALLERS, ROUNDS) else { return };
         // Only the calls for sockets count, because threads also wake each other by writing.
         let sent = sum(&counts, &["sendto", "sendmsg", "writev"]);

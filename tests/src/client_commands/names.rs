@@ -100,21 +100,25 @@ pub(super) const ALIASES: &[(&str, &str, &str)] =
 /// The enumerations: tokens, name, description.
 pub(super) const CHOICES: &[(&[&str], &str, &str)] = &[
     (&["LEFT", "RIGHT"], "Side", "An end of a list"),
-    (&["MIN", "MAX"], "Extreme", "An end of a sorted set"),
-    (&["BEFORE", "AFTER"], "Place", "Where an element goes"),
+    (&["MIN", "MAX"], "Extreme", "The end of a sorted set from which members are popped"),
+    (&["BEFORE", "AFTER"], "Place", "The position of a new element, relative to an existing one"),
     (&["M", "KM", "FT", "MI"], "Unit", "A unit of length"),
-    (&["SUM", "MIN", "MAX"], "Aggregate", "How the scores of a member are combined"),
+    (
+        &["SUM", "MIN", "MAX"],
+        "Aggregate",
+        "How the scores of a member in several sorted sets are combined",
+    ),
     (&["WRAP", "SAT", "FAIL"], "Overflow", "The effect of an overflow"),
     (&["YES", "NO"], "YesNo", "Yes or no"),
     (&["ON", "OFF"], "Switch", "On or off"),
-    (&["ON", "OFF", "SKIP"], "Replies", "The replies that the server sends"),
+    (&["ON", "OFF", "SKIP"], "Replies", "Which replies the server sends to the connection"),
     (&["YES", "SYNC", "NO"], "ScriptDebugging", "How scripts are debugged"),
     (
         &["MEMORY", "LOG", "DISK", "DEFAULT"],
         "Durability",
         "How safe a write must be before the server replies to it",
     ),
-    (&["NORMAL", "MASTER", "REPLICA", "PUBSUB"], "ClientType", "The type of the clients"),
+    (&["NORMAL", "MASTER", "REPLICA", "PUBSUB"], "ClientType", "The type of the clients to list"),
     (
         &["NORMAL", "MASTER", "SLAVE", "REPLICA", "PUBSUB"],
         "KilledType",

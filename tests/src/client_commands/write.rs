@@ -121,10 +121,10 @@ impl Call<'_> {
         let errors = match self.generics() {
             "" => "Errors: those of the server.",
             "<T>" => {
-                "Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply."
+                "Errors: those of the server; `UnexpectedReply` if the reply cannot be converted to `T`."
             }
             _ => {
-                "Errors: those of the server; `UnexpectedReply` if `K` or `T` does not fit the reply."
+                "Errors: those of the server; `UnexpectedReply` if the reply cannot be converted to `K` and `T`."
             }
         };
         let complexity = match self.spec.complexity {
@@ -135,13 +135,13 @@ impl Call<'_> {
         about.push(format!("{complexity}Since {origin} {since}. {errors}"));
         if self.traits.binds {
             about.push(
-                "It changes or reports the state of the connection, so it is not a method of \
+                "This command changes or reports the state of its connection, so it is not a method of \
                  [`Client`](crate::Client), whose connections are shared."
                     .to_owned(),
             );
         } else if self.traits.blocks {
             about.push(
-                "It may block the later commands of the connection, so it is not a method of \
+                "This command may block later commands on its connection, so it is not a method of \
                  [`Client`](crate::Client), whose connections are shared."
                     .to_owned(),
             );

@@ -29,9 +29,9 @@ pub(super) struct Flight {
     pub(super) since: Instant,
     /// The caller's own time limit.
     pub(super) timeout: Option<Duration>,
-    /// How long the request waits for room in the lane.
+    /// The maximum time that the request waits for room in the lane.
     patience: Option<Duration>,
-    /// The number of PTTL replies before its own reply.
+    /// The number of replies to PTTL that precede the reply to the command.
     ttl_replies: usize,
     state: Mutex<State>,
 }
@@ -95,7 +95,7 @@ impl Flight {
         state.waiting.push(slot);
     }
 
-    /// Sends the request, or takes its reply, if that is possible now.
+    /// Advances the request as far as possible now: sends it, or takes its reply.
     pub(super) fn advance(self: &Arc<Flight>) {
         let waker = Waker::from(Arc::clone(self));
         let mut state = lock(&self.state);
@@ -173,7 +173,7 @@ impl Flight {
             }
         }
         let reply = Reply::from_reply(&mut reader)?;
-        // The time counts from before the request was sent, so the value may expire too early, but not too late.
+        // The TTL is counted from before the request was sent, so the value may expire too early, but not too late.
         let until = least.map(Duration::from_millis);
         Ok((reply, until.and_then(|left| self.since.checked_add(left))))
     }

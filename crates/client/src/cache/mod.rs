@@ -48,7 +48,7 @@ use store::{Lookup, Store};
 
 /// The default size limit of a cache.
 const BYTES_MAX: usize = 64 << 20;
-/// The default maximum age of a value. The server invalidates changed keys, so this is only a last resort.
+/// The default maximum age of a value. It is only a safety net, because the server invalidates changed keys.
 const AGE_MAX: Duration = Duration::from_secs(600);
 
 const READS: Traits = Traits { reads_only: true, blocks: false, binds: false };
@@ -83,15 +83,16 @@ impl CacheOptions {
         self
     }
 
-    /// Sets the maximum age of a value, unless a reader uses [`Cache::no_older_than`]. Default: 10 minutes.
+    /// Sets the maximum age of a value. A reader can set a lower one with [`Cache::no_older_than`]. Default: 10
+    /// minutes.
     pub fn age(mut self, age_max: Duration) -> CacheOptions {
         self.age_max = age_max;
         self
     }
 
-    /// Does not query the TTL of keys, which saves one PTTL per key for each read that is sent to the server. A server
-    /// invalidates an expired key only when it removes the key, which may be long after the expiry time. Until then,
-    /// the cache may serve the value.
+    /// Does not query the TTL of keys, which saves one PTTL per key for each read that is sent to the server. With this
+    /// option, the cache may serve an expired value: the server invalidates a key only when it removes the key, which
+    /// may be long after the expiry time.
     pub fn ignore_expiry(mut self) -> CacheOptions {
         self.ignores_expiry = true;
         self
@@ -120,12 +121,12 @@ impl CacheOptions {
 ///
 /// - after the invalidation message has arrived;
 /// - after the connection of the cache was lost;
-/// - after the expiry time of its key, unless [`CacheOptions::ignore_expiry`] is set;
+/// - after the expiry time of one of its keys, unless [`CacheOptions::ignore_expiry`] is set;
 /// - after its maximum age, see [`CacheOptions::age`] and [`Cache::no_older_than`].
 ///
 /// A value can therefore be stale while the invalidation message is on its way. It can also be stale until a dead
-/// connection is noticed, which takes a few seconds; see [`Builder::silence`](crate::Builder::silence). This also
-/// applies to a caller that wrote the key through the client. To read its own write, the caller first calls
+/// connection is noticed, which takes a few seconds; see [`Builder::silence`](crate::Builder::silence). Even a caller
+/// that has just written a key through the client may read a stale value. To read its own write, the caller first calls
 /// [`Cache::forget`] for the key, or reads through the client.
 ///
 /// # Example
@@ -236,8 +237,9 @@ impl Connection {
 }
 
 impl Cache {
-    /// Returns a handle to the same cache that serves no value older than `age_max`. The age of a value counts from the
-    /// time of its request. With zero, each read is sent to the server, and its reply is cached for other handles.
+    /// Returns a handle to the same cache that serves no value older than `age_max`. The age of a value is counted from
+    /// the time at which it was requested. If `age_max` is zero, each read is sent to the server, and its reply is
+    /// cached for other handles.
     #[must_use]
     pub fn no_older_than(&self, age_max: Duration) -> Cache {
         Cache { inner: Arc::clone(&self.inner), age_max }

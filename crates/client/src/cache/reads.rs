@@ -1,9 +1,9 @@
 //! The commands that are cached, and the positions of their keys.
 //!
 //! A command is cached if its reply depends only on the values of the keys that it names. The server then sends an
-//! invalidation whenever the reply changes. These commands are not cached: TTL and similar (the reply changes with
-//! time), SRANDMEMBER and scans (it changes with each call), XPENDING and OBJECT (it changes with the actions of other
-//! clients), SORT_RO and scripts (they may read other keys), and TOUCH (it must be executed).
+//! invalidation whenever the reply changes. These commands are not cached: TTL and similar (the reply changes over
+//! time), SRANDMEMBER and scans (the reply changes with each call), XPENDING and OBJECT (the reply depends on what
+//! other clients do), SORT_RO and scripts (they may read other keys), and TOUCH (it must be executed).
 
 use crate::request::Request;
 
@@ -20,7 +20,7 @@ enum KeyPositions {
     Counted,
 }
 
-/// Sorted by name.
+/// The commands that are cached, sorted by name.
 const CACHED: &[(&str, KeyPositions)] = &[
     ("BITCOUNT", KeyPositions::One),
     ("BITFIELD_RO", KeyPositions::One),
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_found_wherever_they_stand() {
+    fn keys_are_found_at_every_kind_of_position() {
         let get = commands::get::<String>("a");
         assert_eq!(keys(get.request()), args(&["a"]));
         let mget = commands::mget::<Vec<String>>(["a", "b", "a"]);

@@ -21,11 +21,11 @@ use std::task::Waker;
 use std::time::{Duration, Instant};
 
 /// The size of an entry in addition to its command and its reply: its place in the list and in the table, and the
-/// allocator's overhead. Estimated from the sizes of the types.
+/// allocator's overhead. This is an estimate from the sizes of the types.
 pub(super) const ENTRY_BYTES: usize = 256;
-/// The size of each key of an entry.
+/// The estimated size of the record of each key of an entry, in bytes.
 pub(super) const KEY_BYTES: usize = 32;
-/// If nothing has arrived on the connection for this time, serving a value also sends a PING. This way, a lost
+/// If nothing has arrived on the connection for this long, serving a value also sends a PING. This way, a lost
 /// connection is noticed even if no requests are sent.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
@@ -66,7 +66,7 @@ struct State {
     by_key: BTreeSet<(u64, u32)>,
     entries: Vec<Option<Entry>>,
     free: Vec<u32>,
-    /// The position at which the search for the next entry to evict starts.
+    /// The clock hand: the position at which the search for the next entry to evict starts.
     hand: usize,
     stats: CacheStats,
     heard: Instant,
@@ -101,7 +101,7 @@ pub(super) struct Value {
 
 /// The result of looking up a command.
 pub(super) enum Lookup {
-    /// The cached reply. If `asks` is true, nothing has arrived for a while, and the caller sends a PING.
+    /// The cached reply. If `needs_ping` is true, nothing has arrived for a while, and the caller must send a PING.
     Value { reply: Reply, needs_ping: bool },
     /// The request of another caller is in progress.
     Shared(Submitted),
@@ -313,8 +313,8 @@ impl State {
         self.free.push(at);
     }
 
-    /// Drops all entries that have a key with this hash. Returns the number of dropped entries, and takes time in
-    /// proportion to it.
+    /// Drops all entries that have a key with this hash. Returns the number of dropped entries, and takes time
+    /// proportional to that number.
     fn forget(&mut self, key: u64) -> usize {
         let mut count = 0;
         while let Some((_, at)) = self.by_key.range((key, 0)..=(key, u32::MAX)).next().copied() {
@@ -336,7 +336,8 @@ impl State {
     }
 
     /// Evicts values until the rest fits. The hand moves around the entries like the hand of a clock, and evicts those
-    /// that have not been used since its last pass. Requests in progress stay; the lane's budget limits them.
+    /// that have not been used since the hand last passed them. Requests in progress stay; the lane's budget limits
+    /// them.
     fn make_room(&mut self, bytes_max: usize) {
         let mut steps = 2 * self.entries.len();
         while self.stats.bytes > bytes_max && steps > 0 {

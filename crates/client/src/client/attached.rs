@@ -6,7 +6,7 @@ use crate::poison::lock;
 use std::fmt;
 use std::sync::{Arc, Mutex, Weak};
 
-/// An object that the client can close.
+/// An object that is closed together with its client.
 pub(crate) trait CloseWithClient: Send + Sync + fmt::Debug {
     /// Closes the object. Pending calls fail, and later calls fail immediately.
     fn end(&self);
@@ -37,7 +37,8 @@ impl Attached {
             return Err(closed());
         }
         if state.all.len() == state.all.capacity() {
-            // Clean up before the list grows, so that it holds at most twice the live entries.
+            // Remove dead entries before the list grows, so that its length is at most twice the number of live
+            // entries.
             state.all.retain(|one| one.strong_count() > 0);
         }
         let one = Arc::downgrade(one);

@@ -32,14 +32,14 @@ use tokio::sync::oneshot;
 
 /// Default time limit of a command, and of connecting.
 const TIMEOUT: Duration = Duration::from_secs(3);
-/// Default time after which a silent peer that owes a reply is disconnected.
+/// The default time after which a silent peer that owes a reply is disconnected.
 const SILENCE_MAX: Duration = Duration::from_secs(4);
 const BUDGET_BYTES: usize = 16 << 20;
 /// The maximum number of lanes with [`Lanes::Auto`].
 const LANES_MAX: usize = 4;
-/// The number of lanes for large values. One is enough, since a large value may wait for another.
+/// The number of lanes for large values. One is enough, because large values may wait for each other.
 const BULK_LANES: usize = 1;
-/// The shortest pause between attempts to connect that can be configured.
+/// The lower limit for the configured pauses between attempts to connect.
 const RETRY_MIN: Duration = Duration::from_millis(1);
 /// A larger number of connections to one server is rejected as a mistake.
 const LANES_BOUND: usize = 1024;
@@ -211,9 +211,9 @@ impl Builder {
         self
     }
 
-    /// Sets the idle time of TCP keep-alive. After the peer has sent nothing for this time, the operating system probes
+    /// Sets the idle time of TCP keep-alive. After the peer has sent nothing for this long, the operating system probes
     /// the connection once a second. After two probes without a reply it closes the connection. Default: 2 s. `None`
-    /// turns keep-alive off. It has no effect on Unix sockets.
+    /// turns keep-alive off. This option has no effect on Unix sockets.
     ///
     /// ```no_run
     /// # async fn example() -> brisk::Result<()> {
@@ -234,17 +234,18 @@ impl Builder {
         self
     }
 
-    /// Sets the idle time after which a shared connection sends PING. The PING shows whether the server still replies:
-    /// a proxy in between may acknowledge bytes even after it has lost the server. The PING also keeps a proxy from
-    /// closing an idle connection. Default: 15 s. With `None`, no PING is sent.
+    /// Sets the idle time after which a shared connection sends PING. The PING shows whether the server still replies.
+    /// TCP keep-alive may not show this, because a proxy in between acknowledges packets even after it has lost its
+    /// connection to the server. The PING also keeps a proxy from closing an idle connection. Default: 15 s. With
+    /// `None`, no PING is sent.
     pub fn idle_ping(mut self, pause: Option<Duration>) -> Builder {
         self.tuning.idle_ping = pause;
         self
     }
 
-    /// Sets the pauses between attempts to connect: the first pause, which then doubles, and the longest one. Each
-    /// pause is shortened by a random amount, at most half of it, so that many clients do not reconnect at the same
-    /// time. Default: 10 ms and 2 s. The minimum is 1 ms.
+    /// Sets the first and the longest pause between attempts to connect. The pause doubles after each failed attempt.
+    /// Each pause is shortened by a random amount, at most half of it, so that many clients do not reconnect at the
+    /// same time. Default: 10 ms and 2 s. The minimum is 1 ms.
     pub fn reconnect(mut self, first: Duration, longest: Duration) -> Builder {
         let first = first.max(RETRY_MIN);
         self.tuning.retry = (first, longest.max(first));
@@ -301,16 +302,16 @@ impl Builder {
         self
     }
 
-    /// Sets the user and password, instead of those in the URL.
+    /// Sets the user and password. They take precedence over those in the URL.
     pub fn login(mut self, user: impl Into<String>, password: impl Into<String>) -> Builder {
         self.credentials = Some(credentials::Source::fixed(Login::new(user, password)));
         self
     }
 
-    /// Sets a source of logins that may change, instead of the fixed login in the URL. Each new connection uses the
-    /// current login. Open shared connections authenticate again with AUTH between commands, and no command fails
-    /// because of it. If the server rejects the AUTH, the connection keeps its previous login and tries again later. A
-    /// [session](Session) and a [subscriber](crate::Subscriber) keep the login they were connected with.
+    /// Sets a source of logins that may change. It takes precedence over the fixed login in the URL. Each new
+    /// connection uses the current login. Open shared connections send AUTH between commands, and no command fails
+    /// because of this. If the server rejects the AUTH, the connection keeps its previous login and tries again later.
+    /// A [session](Session) and a [subscriber](crate::Subscriber) keep the login they were connected with.
     pub fn credentials(mut self, credentials: impl Credentials) -> Builder {
         self.credentials = Some(credentials::Source::changing(credentials));
         self
@@ -321,8 +322,8 @@ impl Builder {
     ///
     /// Each connection gets the address of the primary from the sentinels. After a failover, the connections to the
     /// former primary are closed. Commands that were not sent go to the new primary. Commands without a reply fail or
-    /// are sent again, by the rules for a lost connection. A write that a replica rejects is sent again, since it was
-    /// not executed.
+    /// are sent again, as after a lost connection; see [`Builder::replay`]. A write that a replica rejects is sent
+    /// again, since it was not executed.
     ///
     /// ```no_run
     /// # async fn example() -> brisk::Result<()> {
@@ -350,7 +351,7 @@ impl Builder {
         self
     }
 
-    /// Sets the database, instead of the one in the URL.
+    /// Sets the database. It takes precedence over the one in the URL.
     pub fn db(mut self, db: u32) -> Builder {
         self.db = Some(db);
         self
@@ -365,12 +366,13 @@ impl Builder {
     /// Connects to a cluster, like a URL that begins with `redis-cluster://`. The URL may name several nodes, separated
     /// by commas. One reachable node is enough; the client discovers the others through it.
     ///
-    /// A command goes to the node of its keys. A command without a key goes to the primary that has the first slot. For
-    /// commands that concern all nodes (DBSIZE, SCAN, KEYS, FLUSHALL, SCRIPT LOAD …), use [`Client::primaries`].
+    /// A command is sent to the node that has its keys. A command without a key is sent to the primary that has the
+    /// first slot. For commands that concern all nodes (DBSIZE, SCAN, KEYS, FLUSHALL, SCRIPT LOAD …), use
+    /// [`Client::primaries`].
     ///
     /// MGET, MSET, DEL, UNLINK, EXISTS and TOUCH are split if their keys are in several slots, and a
     /// [batch](Client::batch) is split if its keys belong to several nodes. A split command is not atomic, not even
-    /// MSET. For any other command, and for a transaction, keys in several slots are an error, and nothing is sent.
+    /// MSET. Any other command, and a transaction, fails if its keys are in several slots, and nothing is sent.
     ///
     /// ```no_run
     /// # async fn example() -> brisk::Result<()> {
@@ -391,10 +393,11 @@ impl Builder {
         self
     }
 
-    /// Adds a node, `host:port`, through which the client can discover a cluster, or a primary and its replicas.
+    /// Adds the address of a node (`host:port`), through which the client can discover a cluster, or a primary and its
+    /// replicas.
     ///
-    /// Without a cluster, the client sends ROLE to the node. A replica's reply names the primary, so the client finds
-    /// the primary, even after a failover.
+    /// If the server is not a cluster, the client sends ROLE to the node. A replica's reply names the primary, so the
+    /// client finds the primary, even after a failover.
     pub fn seed(mut self, address: &str) -> Builder {
         self.seeds.push(address::parse(address));
         self
@@ -404,7 +407,7 @@ impl Builder {
     ///
     /// This option works in a cluster, with Sentinel, and with a single primary whose reply to ROLE lists its replicas.
     /// In the last case, also add some of the replicas as [seeds](Builder::seed), so that the client finds the current
-    /// primary if the first one is unreachable.
+    /// primary even if the primary in the URL is unreachable.
     ///
     /// ```no_run
     /// # async fn example() -> brisk::Result<()> {
@@ -451,7 +454,7 @@ impl Builder {
     }
 
     /// Connects. Call it within a tokio runtime, which then runs the connections. Returns when the first connection is
-    /// open; the others follow.
+    /// open; the others are opened in the background.
     ///
     /// # Errors
     /// [`Kind::Invalid`] if the options are invalid or contradict each other. Any other error means that the server
@@ -477,7 +480,7 @@ impl Builder {
         let handle = runtime.handle.clone();
         let opening = options.clone();
         handle.spawn(async move {
-            // The caller may be gone.
+            // The caller may have stopped waiting.
             let _ = sender.send(opening.first().await);
         });
         let gone = |_| Error::new(Kind::Closed, "the thread of the client has ended");
@@ -578,7 +581,7 @@ fn all_seeds(url: &Url, more: Vec<Result<Url>>) -> Result<Vec<Address>> {
     Ok(seeds)
 }
 
-/// The source of information about other nodes, if there are several.
+/// The source of the cluster map, if the client connects to several nodes.
 fn source(destination: &Destination, is_several: bool, is_cluster: bool) -> Option<Source> {
     match destination {
         Destination::Primary(sentinels) if is_several => {
@@ -646,7 +649,8 @@ impl Client {
         }
     }
 
-    /// The setup of a connection of this client (in a cluster, to the node of a key), and the runtime of its tasks.
+    /// The setup of a connection of this client (in a cluster, to the node that has the key), and the runtime that runs
+    /// the client's tasks.
     pub(crate) fn setup(&self, key: Option<&[u8]>) -> (Arc<Setup>, Handle) {
         let setup = match &self.inner.route {
             Route::Server(_) => Arc::clone(&self.inner.options.setup),
@@ -672,7 +676,7 @@ pub(super) struct ClientOptions {
     is_lazy: bool,
 }
 
-/// The first connection or map, which a client needs before `connect` returns.
+/// The result that `connect` waits for: the first connection, or the cluster map. Nothing for a lazy client.
 enum First {
     Nothing,
     Connection(Box<Connection>),
@@ -791,7 +795,7 @@ struct ReconnectSettings {
 #[derive(Debug)]
 pub(super) struct OwnRuntime {
     handle: Handle,
-    /// Dropping it stops the thread.
+    /// Dropping the sender stops the thread.
     _stop: oneshot::Sender<()>,
 }
 
@@ -817,7 +821,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_the_feature_for_it_tls_is_an_error_that_names_it() {
+    fn a_tls_url_without_the_tls_feature_is_an_error_that_names_the_feature() {
         for url in ["rediss://h", "valkeys://h", "rediss://h#insecure"] {
             let error = Client::builder(url).options(Home::default()).unwrap_err();
             assert_eq!(error.kind(), Kind::Invalid);

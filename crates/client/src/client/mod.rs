@@ -84,7 +84,7 @@ struct Inner {
     options: builder::ClientOptions,
     /// The runtime that runs the connections.
     handle: tokio::runtime::Handle,
-    /// Receives notice of failovers, if Sentinel names the primary.
+    /// The task that is notified of failovers, if the client finds the primary through Sentinel.
     watcher: Option<sentinel::Watcher>,
     /// Sessions, subscribers and caches, which are closed together with the client.
     attached: Arc<Attached>,
@@ -98,7 +98,7 @@ struct Inner {
 #[derive(Debug)]
 enum Route {
     Server(Node),
-    /// To the node of their keys.
+    /// To the node that has their keys.
     Cluster(Arc<Cluster>),
     /// To this node of a cluster.
     Member(Arc<Cluster>, Arc<Member>),
@@ -150,8 +150,8 @@ impl Client {
     /// through other handles. Between these two groups, the order is undefined unless one command is awaited before the
     /// other is polled.
     ///
-    /// The connection is opened when the first command needs it. In a cluster, and with [`Lanes::Pool`], the handle
-    /// uses the client's usual connections. O(1).
+    /// The separate connection is opened when the first command needs it. In a cluster, and with [`Lanes::Pool`], the
+    /// handle uses the client's usual connections instead. O(1).
     ///
     /// ```no_run
     /// # async fn example(db: brisk::Client, image: Vec<u8>) -> brisk::Result<()> {
@@ -171,7 +171,7 @@ impl Client {
         match &self.inner.route {
             Route::Server(node) => {
                 node.close();
-                // If there are no bulk lanes yet, this prevents them from being created later.
+                // If there are no bulk lanes yet, this call prevents them from being created later.
                 self.inner.bulk.get_or_init(|| Node::new(Vec::new(), None)).close();
             }
             Route::Cluster(cluster) | Route::Member(cluster, _) => cluster.close(),
@@ -180,7 +180,7 @@ impl Client {
         self.inner.attached.close_all();
     }
 
-    /// Reports whether a long-lived connection stays with one node even if the roles change.
+    /// Reports whether a long-lived connection stays connected to the same node even if the roles of the nodes change.
     pub(crate) fn stays_with_a_node(&self) -> bool {
         matches!(&self.inner.route, Route::Cluster(cluster) if !cluster.finds_primaries())
     }

@@ -95,8 +95,8 @@ impl Drop for Node {
 }
 
 /// Rejects requests that would block or change a connection that others share. A pool accepts blocking requests,
-/// because no other command waits for them. Requests with an argument that could not be encoded are rejected, too. This
-/// is checked here because the parts of a split command do not record the failure.
+/// because no other command waits for the same connection. Requests with an argument that could not be encoded are
+/// rejected, too. This is checked here because the parts of a split command do not record the failure.
 pub(crate) fn check_allowed(plan: &SendPlan<'_>, is_pool: bool) -> Result<()> {
     if let Some(failure) = plan.requests.iter().find_map(Request::failure) {
         return Err(failure.clone());
@@ -118,7 +118,7 @@ pub(crate) fn check_allowed(plan: &SendPlan<'_>, is_pool: bool) -> Result<()> {
     Err(Error::new(Kind::Invalid, text))
 }
 
-/// FNV-1a, because keys are short, and only an even distribution matters.
+/// The FNV-1a hash of a key. A simple hash is enough, because keys are short and only an even distribution matters.
 fn hash(key: &[u8]) -> u64 {
     let fold = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     let hash = key.iter().fold(0xcbf2_9ce4_8422_2325, fold);

@@ -14,8 +14,8 @@ use crate::request::Request;
 ///
 /// O(1). Since Redis 3.0.0. Errors: those of the server.
 ///
-/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
-/// whose connections are shared.
+/// This command changes or reports the state of its connection, so it is not a method of
+/// [`Client`](crate::Client), whose connections are shared.
 pub fn asking() -> Command<(), ()> {
     Command::typed(Request::new("ASKING", BINDS))
 }
@@ -129,7 +129,7 @@ pub fn cluster_forget(node_id: impl ToArg) -> Command<(), ()> {
 /// `CLUSTER GETKEYSINSLOT slot count`
 ///
 /// O(log(N)) in the number of requested keys. Since Redis 3.0.0. Errors: those of the server;
-/// `UnexpectedReply` if `T` does not fit the reply.
+/// `UnexpectedReply` if the reply cannot be converted to `T`.
 pub fn cluster_getkeysinslot<T>(slot: impl ToArg, count: impl ToArg) -> Command<(), Vec<T>> {
     let mut request = Request::new("CLUSTER GETKEYSINSLOT", PLAIN);
     request.arg(slot);
@@ -170,8 +170,8 @@ pub fn cluster_keyslot(key: impl ToArg) -> Command<(), i64> {
 ///
 /// `CLUSTER LINKS`
 ///
-/// O(N) in the number of nodes. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if `T` does
-/// not fit the reply.
+/// O(N) in the number of nodes. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if the
+/// reply cannot be converted to `T`.
 pub fn cluster_links<T>() -> Command<(), Vec<T>> {
     Command::typed(Request::new("CLUSTER LINKS", PLAIN))
 }
@@ -219,7 +219,8 @@ pub fn cluster_nodes() -> Command<(), String> {
 ///
 /// `CLUSTER REPLICAS node-id`
 ///
-/// O(1). Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(1). Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if the reply cannot be converted
+/// to `T`.
 pub fn cluster_replicas<T>(node_id: impl ToArg) -> Command<(), Vec<T>> {
     let mut request = Request::new("CLUSTER REPLICAS", PLAIN);
     request.arg(node_id);
@@ -322,8 +323,8 @@ pub fn cluster_setslot_stable(slot: impl ToArg) -> Command<(), ()> {
 ///
 /// `CLUSTER SHARDS`
 ///
-/// O(N) in the number of nodes. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if `T` does
-/// not fit the reply.
+/// O(N) in the number of nodes. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if the
+/// reply cannot be converted to `T`.
 pub fn cluster_shards<T>() -> Command<(), Vec<T>> {
     Command::typed(Request::new("CLUSTER SHARDS", PLAIN))
 }
@@ -332,7 +333,8 @@ pub fn cluster_shards<T>() -> Command<(), Vec<T>> {
 ///
 /// `CLUSTER SLAVES node-id`
 ///
-/// O(1). Since Redis 3.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(1). Since Redis 3.0.0. Errors: those of the server; `UnexpectedReply` if the reply cannot be converted
+/// to `T`.
 #[deprecated(note = "since Redis 5.0.0: `CLUSTER REPLICAS` instead")]
 pub fn cluster_slaves<T>(node_id: impl ToArg) -> Command<(), Vec<T>> {
     let mut request = Request::new("CLUSTER SLAVES", PLAIN);
@@ -344,8 +346,8 @@ pub fn cluster_slaves<T>(node_id: impl ToArg) -> Command<(), Vec<T>> {
 ///
 /// `CLUSTER SLOTS`
 ///
-/// O(N) in the number of nodes. Since Redis 3.0.0. Errors: those of the server; `UnexpectedReply` if `T` does
-/// not fit the reply.
+/// O(N) in the number of nodes. Since Redis 3.0.0. Errors: those of the server; `UnexpectedReply` if the
+/// reply cannot be converted to `T`.
 #[deprecated(note = "since Redis 7.0.0: `CLUSTER SHARDS` instead")]
 pub fn cluster_slots<T>() -> Command<(), Vec<T>> {
     Command::typed(Request::new("CLUSTER SLOTS", PLAIN))
@@ -357,8 +359,8 @@ pub fn cluster_slots<T>() -> Command<(), Vec<T>> {
 ///
 /// O(1). Since Redis 3.0.0. Errors: those of the server.
 ///
-/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
-/// whose connections are shared.
+/// This command changes or reports the state of its connection, so it is not a method of
+/// [`Client`](crate::Client), whose connections are shared.
 pub fn readonly() -> Command<(), ()> {
     Command::typed(Request::new("READONLY", BINDS))
 }
@@ -369,8 +371,8 @@ pub fn readonly() -> Command<(), ()> {
 ///
 /// O(1). Since Redis 3.0.0. Errors: those of the server.
 ///
-/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
-/// whose connections are shared.
+/// This command changes or reports the state of its connection, so it is not a method of
+/// [`Client`](crate::Client), whose connections are shared.
 pub fn readwrite() -> Command<(), ()> {
     Command::typed(Request::new("READWRITE", BINDS))
 }

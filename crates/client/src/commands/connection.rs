@@ -14,8 +14,8 @@ use crate::request::Request;
 ///
 /// O(N) in the number of the user's passwords. Since Redis 1.0.0. Errors: those of the server.
 ///
-/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
-/// whose connections are shared.
+/// This command changes or reports the state of its connection, so it is not a method of
+/// [`Client`](crate::Client), whose connections are shared.
 pub fn auth(password: impl ToArg) -> Command<(), (), options::Auth> {
     let mut request = Request::new("AUTH", BINDS);
     request.end_of_options();
@@ -29,8 +29,8 @@ pub fn auth(password: impl ToArg) -> Command<(), (), options::Auth> {
 ///
 /// O(1). Since Redis 6.0.0. Errors: those of the server.
 ///
-/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
-/// whose connections are shared.
+/// This command changes or reports the state of its connection, so it is not a method of
+/// [`Client`](crate::Client), whose connections are shared.
 pub fn client_caching(mode: types::YesNo) -> Command<(), ()> {
     let mut request = Request::new("CLIENT CACHING", BINDS);
     request.arg(mode);
@@ -43,8 +43,8 @@ pub fn client_caching(mode: types::YesNo) -> Command<(), ()> {
 ///
 /// O(1). Since Valkey 8.0.0. Errors: those of the server.
 ///
-/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
-/// whose connections are shared.
+/// This command changes or reports the state of its connection, so it is not a method of
+/// [`Client`](crate::Client), whose connections are shared.
 pub fn client_capa(capabilities: impl ToArgs) -> Command<(), ()> {
     let mut request = Request::new("CLIENT CAPA", BINDS);
     request.args(capabilities);
@@ -57,8 +57,8 @@ pub fn client_capa(capabilities: impl ToArgs) -> Command<(), ()> {
 ///
 /// O(1). Since Brisk 0.1.0. Errors: those of the server.
 ///
-/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
-/// whose connections are shared.
+/// This command changes or reports the state of its connection, so it is not a method of
+/// [`Client`](crate::Client), whose connections are shared.
 pub fn client_durability() -> Command<(), (), options::ClientDurability> {
     Command::typed(Request::new("CLIENT DURABILITY", BINDS))
 }
@@ -67,7 +67,8 @@ pub fn client_durability() -> Command<(), (), options::ClientDurability> {
 ///
 /// `CLIENT GETNAME`
 ///
-/// O(1). Since Redis 2.6.9. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(1). Since Redis 2.6.9. Errors: those of the server; `UnexpectedReply` if the reply cannot be converted
+/// to `T`.
 pub fn client_getname<T>() -> Command<(), Option<T>> {
     Command::typed(Request::new("CLIENT GETNAME", PLAIN))
 }
@@ -133,8 +134,8 @@ pub fn client_list() -> Command<(), String, options::ClientList> {
 ///
 /// O(1). Since Redis 7.0.0. Errors: those of the server.
 ///
-/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
-/// whose connections are shared.
+/// This command changes or reports the state of its connection, so it is not a method of
+/// [`Client`](crate::Client), whose connections are shared.
 pub fn client_no_evict(enabled: types::Switch) -> Command<(), ()> {
     let mut request = Request::new("CLIENT NO-EVICT", BINDS);
     request.arg(enabled);
@@ -147,8 +148,8 @@ pub fn client_no_evict(enabled: types::Switch) -> Command<(), ()> {
 ///
 /// O(1). Since Redis 7.2.0. Errors: those of the server.
 ///
-/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
-/// whose connections are shared.
+/// This command changes or reports the state of its connection, so it is not a method of
+/// [`Client`](crate::Client), whose connections are shared.
 pub fn client_no_touch(enabled: types::Switch) -> Command<(), ()> {
     let mut request = Request::new("CLIENT NO-TOUCH", BINDS);
     request.arg(enabled);
@@ -172,8 +173,8 @@ pub fn client_pause(timeout: impl ToArg) -> Command<(), (), options::ClientPause
 ///
 /// O(1). Since Redis 3.2.0. Errors: those of the server.
 ///
-/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
-/// whose connections are shared.
+/// This command changes or reports the state of its connection, so it is not a method of
+/// [`Client`](crate::Client), whose connections are shared.
 pub fn client_reply(on_off_skip: types::Replies) -> Command<(), ()> {
     let mut request = Request::new("CLIENT REPLY", BINDS);
     request.arg(on_off_skip);
@@ -186,8 +187,8 @@ pub fn client_reply(on_off_skip: types::Replies) -> Command<(), ()> {
 ///
 /// O(1). Since Redis 7.2.0. Errors: those of the server.
 ///
-/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
-/// whose connections are shared.
+/// This command changes or reports the state of its connection, so it is not a method of
+/// [`Client`](crate::Client), whose connections are shared.
 pub fn client_setinfo_lib_name(name: impl ToArg) -> Command<(), ()> {
     let mut request = Request::new("CLIENT SETINFO", BINDS);
     request.arg("LIB-NAME");
@@ -201,8 +202,8 @@ pub fn client_setinfo_lib_name(name: impl ToArg) -> Command<(), ()> {
 ///
 /// O(1). Since Redis 7.2.0. Errors: those of the server.
 ///
-/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
-/// whose connections are shared.
+/// This command changes or reports the state of its connection, so it is not a method of
+/// [`Client`](crate::Client), whose connections are shared.
 pub fn client_setinfo_lib_ver(version: impl ToArg) -> Command<(), ()> {
     let mut request = Request::new("CLIENT SETINFO", BINDS);
     request.arg("LIB-VER");
@@ -216,8 +217,8 @@ pub fn client_setinfo_lib_ver(version: impl ToArg) -> Command<(), ()> {
 ///
 /// O(1). Since Redis 2.6.9. Errors: those of the server.
 ///
-/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
-/// whose connections are shared.
+/// This command changes or reports the state of its connection, so it is not a method of
+/// [`Client`](crate::Client), whose connections are shared.
 pub fn client_setname(connection_name: impl ToArg) -> Command<(), ()> {
     let mut request = Request::new("CLIENT SETNAME", BINDS);
     request.arg(connection_name);
@@ -230,8 +231,8 @@ pub fn client_setname(connection_name: impl ToArg) -> Command<(), ()> {
 ///
 /// O(1), and O(N) in the number of prefixes. Since Redis 6.0.0. Errors: those of the server.
 ///
-/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
-/// whose connections are shared.
+/// This command changes or reports the state of its connection, so it is not a method of
+/// [`Client`](crate::Client), whose connections are shared.
 pub fn client_tracking(status: types::Switch) -> Command<(), (), options::ClientTracking> {
     let mut request = Request::new("CLIENT TRACKING", BINDS);
     request.arg(status);
@@ -242,7 +243,8 @@ pub fn client_tracking(status: types::Switch) -> Command<(), (), options::Client
 ///
 /// `CLIENT TRACKINGINFO`
 ///
-/// O(1). Since Redis 6.2.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(1). Since Redis 6.2.0. Errors: those of the server; `UnexpectedReply` if the reply cannot be converted
+/// to `T`.
 pub fn client_trackinginfo<T>() -> Command<(), T> {
     Command::typed(Request::new("CLIENT TRACKINGINFO", PLAIN))
 }
@@ -271,7 +273,8 @@ pub fn client_unpause() -> Command<(), ()> {
 ///
 /// `ECHO message`
 ///
-/// O(1). Since Redis 1.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(1). Since Redis 1.0.0. Errors: those of the server; `UnexpectedReply` if the reply cannot be converted
+/// to `T`.
 pub fn echo<T>(message: impl ToArg) -> Command<(), T> {
     let mut request = Request::new("ECHO", PLAIN);
     request.arg(message);
@@ -282,10 +285,11 @@ pub fn echo<T>(message: impl ToArg) -> Command<(), T> {
 ///
 /// `HELLO [protover [AUTH username password] [SETNAME clientname]]`
 ///
-/// O(1). Since Redis 6.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(1). Since Redis 6.0.0. Errors: those of the server; `UnexpectedReply` if the reply cannot be converted
+/// to `T`.
 ///
-/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
-/// whose connections are shared.
+/// This command changes or reports the state of its connection, so it is not a method of
+/// [`Client`](crate::Client), whose connections are shared.
 pub fn hello<T>() -> Command<(), T, options::Hello> {
     Command::typed(Request::new("HELLO", BINDS))
 }
@@ -305,8 +309,8 @@ pub fn ping() -> Command<(), String, options::Ping> {
 ///
 /// O(1). Since Redis 1.0.0. Errors: those of the server.
 ///
-/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
-/// whose connections are shared.
+/// This command changes or reports the state of its connection, so it is not a method of
+/// [`Client`](crate::Client), whose connections are shared.
 pub fn quit() -> Command<(), ()> {
     Command::typed(Request::new("QUIT", BINDS))
 }
@@ -317,8 +321,8 @@ pub fn quit() -> Command<(), ()> {
 ///
 /// O(1). Since Redis 6.2.0. Errors: those of the server.
 ///
-/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
-/// whose connections are shared.
+/// This command changes or reports the state of its connection, so it is not a method of
+/// [`Client`](crate::Client), whose connections are shared.
 pub fn reset() -> Command<(), ()> {
     Command::typed(Request::new("RESET", BINDS))
 }
@@ -329,8 +333,8 @@ pub fn reset() -> Command<(), ()> {
 ///
 /// O(1). Since Redis 1.0.0. Errors: those of the server.
 ///
-/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
-/// whose connections are shared.
+/// This command changes or reports the state of its connection, so it is not a method of
+/// [`Client`](crate::Client), whose connections are shared.
 pub fn select(index: impl ToArg) -> Command<(), ()> {
     let mut request = Request::new("SELECT", BINDS);
     request.arg(index);

@@ -37,7 +37,7 @@ pub fn del(keys: impl ToArgs) -> Command<(), i64> {
 /// `DUMP key`
 ///
 /// O(1) to find the key, and O(N) in the bytes of the value. Since Redis 2.6.0. Errors: those of the server;
-/// `UnexpectedReply` if `T` does not fit the reply.
+/// `UnexpectedReply` if the reply cannot be converted to `T`.
 pub fn dump<T>(key: impl ToArg) -> Command<(), Option<T>> {
     let mut request = Request::new("DUMP", READS);
     request.key(key);
@@ -95,14 +95,14 @@ pub fn expiretime(key: impl ToArg) -> Command<(), i64> {
 /// `KEYS pattern`
 ///
 /// O(N) in the number of keys of the database; O(1) for a pattern that can match only one name. Since Redis 1.0.0.
-/// Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// Errors: those of the server; `UnexpectedReply` if the reply cannot be converted to `T`.
 pub fn keys<T>(pattern: impl ToArg) -> Command<(), Vec<T>> {
     let mut request = Request::new("KEYS", READS);
     request.arg(pattern);
     Command::typed(request)
 }
 
-/// Moves keys to another server. `OK`, or `NOKEY` if there was no key.
+/// Moves keys to another server. The reply is `OK`, or `NOKEY` if none of the keys exists.
 ///
 /// `MIGRATE host port <key | ""> destination-db timeout [COPY] [REPLACE] [[AUTH password] | [AUTH2 username
 /// password]] [KEYS key …]`
@@ -254,7 +254,8 @@ pub fn pttl(key: impl ToArg) -> Command<(), i64> {
 ///
 /// `RANDOMKEY`
 ///
-/// O(1). Since Redis 1.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(1). Since Redis 1.0.0. Errors: those of the server; `UnexpectedReply` if the reply cannot be converted
+/// to `T`.
 pub fn randomkey<T>() -> Command<(), Option<T>> {
     Command::typed(Request::new("RANDOMKEY", READS))
 }
@@ -301,12 +302,13 @@ pub fn restore(
     Command::typed(request)
 }
 
-/// Iterates over the keys of the database. Keys, from a cursor that begins with 0 and ends with 0.
+/// Iterates over the keys of the database. Start with cursor 0; the iteration is complete when the reply's
+/// cursor is 0. The elements are keys.
 ///
 /// `SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]`
 ///
 /// O(1) for every call. A whole iteration, until the cursor is 0 again, is O(N) in the number of keys. Since
-/// Redis 2.8.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// Redis 2.8.0. Errors: those of the server; `UnexpectedReply` if the reply cannot be converted to `T`.
 pub fn scan<T>(cursor: impl ToArg) -> Command<(), (u64, Vec<T>), options::Scan> {
     let mut request = Request::new("SCAN", READS);
     request.arg(cursor);
@@ -318,7 +320,7 @@ pub fn scan<T>(cursor: impl ToArg) -> Command<(), (u64, Vec<T>), options::Scan> 
 /// `SORT key [BY pattern] [LIMIT offset count] [GET pattern …] [ASC | DESC] [ALPHA]`
 ///
 /// O(N+M*log(M)) for N elements, M of which are returned; O(N) if the elements are not sorted. Since Redis 1.0.0.
-/// Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// Errors: those of the server; `UnexpectedReply` if the reply cannot be converted to `T`.
 pub fn sort<T>(key: impl ToArg) -> Command<(), Vec<T>, options::Sort> {
     let mut request = Request::new("SORT", PLAIN);
     request.key(key);
@@ -348,7 +350,7 @@ pub fn sort_store(
 /// `SORT_RO key [BY pattern] [LIMIT offset count] [GET pattern …] [ASC | DESC] [ALPHA]`
 ///
 /// O(N+M*log(M)) for N elements, M of which are returned; O(N) if the elements are not sorted. Since Redis 7.0.0.
-/// Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// Errors: those of the server; `UnexpectedReply` if the reply cannot be converted to `T`.
 pub fn sort_ro<T>(key: impl ToArg) -> Command<(), Vec<T>, options::SortRo> {
     let mut request = Request::new("SORT_RO", READS);
     request.key(key);
@@ -406,8 +408,8 @@ pub fn unlink(keys: impl ToArgs) -> Command<(), i64> {
 ///
 /// O(1). Since Redis 3.0.0. Errors: those of the server.
 ///
-/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
-/// whose connections are shared.
+/// This command changes or reports the state of its connection, so it is not a method of
+/// [`Client`](crate::Client), whose connections are shared.
 pub fn wait(numreplicas: impl ToArg, timeout: impl ToArg) -> Command<(), i64> {
     let mut request = Request::new("WAIT", BINDS);
     request.arg(numreplicas);
@@ -421,8 +423,8 @@ pub fn wait(numreplicas: impl ToArg, timeout: impl ToArg) -> Command<(), i64> {
 ///
 /// O(1). Since Redis 7.2.0. Errors: those of the server.
 ///
-/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
-/// whose connections are shared.
+/// This command changes or reports the state of its connection, so it is not a method of
+/// [`Client`](crate::Client), whose connections are shared.
 pub fn waitaof(
     numlocal: impl ToArg,
     numreplicas: impl ToArg,

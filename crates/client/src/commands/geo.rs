@@ -43,7 +43,7 @@ pub fn geodist(
 /// `GEOHASH key member …`
 ///
 /// O(log(N)) for each requested member, with N members. Since Redis 3.2.0. Errors: those of the server;
-/// `UnexpectedReply` if `T` does not fit the reply.
+/// `UnexpectedReply` if the reply cannot be converted to `T`.
 pub fn geohash<T>(key: impl ToArg, members: impl ToArgs) -> Command<(), Vec<Option<T>>> {
     let mut request = Request::new("GEOHASH", READS);
     request.key(key);
@@ -69,7 +69,7 @@ pub fn geopos(key: impl ToArg, members: impl ToArgs) -> Command<(), Vec<Option<(
 /// [ANY]] [ASC | DESC]`
 ///
 /// O(N+log(M)) with N members in the square around the circle, and M members in total. Since Redis 3.2.0.
-/// Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// Errors: those of the server; `UnexpectedReply` if the reply cannot be converted to `T`.
 #[deprecated(
     note = "since Redis 6.2.0: `GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` argument instead"
 )]
@@ -155,7 +155,7 @@ pub fn georadius_store_dist(
 /// count [ANY]] [ASC | DESC]`
 ///
 /// O(N+log(M)) with N members in the square around the circle, and M members in total. Since Redis 3.2.10.
-/// Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// Errors: those of the server; `UnexpectedReply` if the reply cannot be converted to `T`.
 #[deprecated(note = "since Redis 6.2.0: `GEOSEARCH` with the `BYRADIUS` argument instead")]
 pub fn georadius_ro<T>(
     key: impl ToArg,
@@ -179,7 +179,7 @@ pub fn georadius_ro<T>(
 /// [ANY]] [ASC | DESC]`
 ///
 /// O(N+log(M)) with N members in the square around the circle, and M members in total. Since Redis 3.2.0.
-/// Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// Errors: those of the server; `UnexpectedReply` if the reply cannot be converted to `T`.
 #[deprecated(
     note = "since Redis 6.2.0: `GEOSEARCH` and `GEOSEARCHSTORE` with the `BYRADIUS` and `FROMMEMBER` arguments instead"
 )]
@@ -259,7 +259,7 @@ pub fn georadiusbymember_store_dist(
 /// [ANY]] [ASC | DESC]`
 ///
 /// O(N+log(M)) with N members in the square around the circle, and M members in total. Since Redis 3.2.10.
-/// Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// Errors: those of the server; `UnexpectedReply` if the reply cannot be converted to `T`.
 #[deprecated(
     note = "since Redis 6.2.0: `GEOSEARCH` with the `BYRADIUS` and `FROMMEMBER` arguments instead"
 )]
@@ -283,7 +283,7 @@ pub fn georadiusbymember_ro<T>(
 /// BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]`
 ///
 /// O(N+log(M)) with N members in the rectangle around the shape, and M members in total. Since Redis 6.2.0.
-/// Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// Errors: those of the server; `UnexpectedReply` if the reply cannot be converted to `T`.
 pub fn geosearch_from_member_by_radius<T>(
     key: impl ToArg,
     member: impl ToArg,
@@ -306,7 +306,7 @@ pub fn geosearch_from_member_by_radius<T>(
 /// BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]`
 ///
 /// O(N+log(M)) with N members in the rectangle around the shape, and M members in total. Since Redis 6.2.0.
-/// Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// Errors: those of the server; `UnexpectedReply` if the reply cannot be converted to `T`.
 pub fn geosearch_from_member_by_box<T>(
     key: impl ToArg,
     member: impl ToArg,
@@ -331,7 +331,7 @@ pub fn geosearch_from_member_by_box<T>(
 /// BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]`
 ///
 /// O(N+log(M)) with N members in the rectangle around the shape, and M members in total. Since Redis 6.2.0.
-/// Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// Errors: those of the server; `UnexpectedReply` if the reply cannot be converted to `T`.
 pub fn geosearch_from_lon_lat_by_radius<T>(
     key: impl ToArg,
     position: impl ToArgs,
@@ -354,7 +354,7 @@ pub fn geosearch_from_lon_lat_by_radius<T>(
 /// BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] [WITHCOORD] [WITHDIST] [WITHHASH]`
 ///
 /// O(N+log(M)) with N members in the rectangle around the shape, and M members in total. Since Redis 6.2.0.
-/// Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// Errors: those of the server; `UnexpectedReply` if the reply cannot be converted to `T`.
 pub fn geosearch_from_lon_lat_by_box<T>(
     key: impl ToArg,
     position: impl ToArgs,

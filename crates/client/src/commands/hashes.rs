@@ -90,7 +90,8 @@ pub fn hexpiretime(key: impl ToArg, fields: impl ToArgs) -> Command<(), Vec<i64>
 ///
 /// `HGET key field`
 ///
-/// O(1). Since Redis 2.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(1). Since Redis 2.0.0. Errors: those of the server; `UnexpectedReply` if the reply cannot be converted
+/// to `T`.
 pub fn hget<T>(key: impl ToArg, field: impl ToArg) -> Command<(), Option<T>> {
     let mut request = Request::new("HGET", READS);
     request.key(key);
@@ -98,12 +99,12 @@ pub fn hget<T>(key: impl ToArg, field: impl ToArg) -> Command<(), Option<T>> {
     Command::typed(request)
 }
 
-/// Returns all fields and values of a hash. A map, or a list of pairs.
+/// Returns all fields and values of a hash. The reply is a map, or a list of pairs.
 ///
 /// `HGETALL key`
 ///
-/// O(N) in the size of the hash. Since Redis 2.0.0. Errors: those of the server; `UnexpectedReply` if `T`
-/// does not fit the reply.
+/// O(N) in the size of the hash. Since Redis 2.0.0. Errors: those of the server; `UnexpectedReply` if the
+/// reply cannot be converted to `T`.
 pub fn hgetall<T>(key: impl ToArg) -> Command<(), T> {
     let mut request = Request::new("HGETALL", READS);
     request.key(key);
@@ -115,7 +116,7 @@ pub fn hgetall<T>(key: impl ToArg) -> Command<(), T> {
 /// `HGETDEL key FIELDS numfields field …`
 ///
 /// O(N) in the number of fields that are named. Since Redis 8.0.0. Errors: those of the server;
-/// `UnexpectedReply` if `T` does not fit the reply.
+/// `UnexpectedReply` if the reply cannot be converted to `T`.
 pub fn hgetdel<T>(key: impl ToArg, fields: impl ToArgs) -> Command<(), Vec<Option<T>>> {
     let mut request = Request::new("HGETDEL", PLAIN);
     request.key(key);
@@ -131,7 +132,7 @@ pub fn hgetdel<T>(key: impl ToArg, fields: impl ToArgs) -> Command<(), Vec<Optio
 /// PERSIST] FIELDS numfields field …`
 ///
 /// O(N) in the number of fields that are named. Since Redis 8.0.0. Errors: those of the server;
-/// `UnexpectedReply` if `T` does not fit the reply.
+/// `UnexpectedReply` if the reply cannot be converted to `T`.
 pub fn hgetex<T>(
     key: impl ToArg,
     fields: impl ToArgs,
@@ -175,8 +176,8 @@ pub fn hincrbyfloat(key: impl ToArg, field: impl ToArg, increment: impl ToArg) -
 ///
 /// `HKEYS key`
 ///
-/// O(N) in the size of the hash. Since Redis 2.0.0. Errors: those of the server; `UnexpectedReply` if `T`
-/// does not fit the reply.
+/// O(N) in the size of the hash. Since Redis 2.0.0. Errors: those of the server; `UnexpectedReply` if the
+/// reply cannot be converted to `T`.
 pub fn hkeys<T>(key: impl ToArg) -> Command<(), Vec<T>> {
     let mut request = Request::new("HKEYS", READS);
     request.key(key);
@@ -199,7 +200,7 @@ pub fn hlen(key: impl ToArg) -> Command<(), i64> {
 /// `HMGET key field …`
 ///
 /// O(N) in the number of requested fields. Since Redis 2.0.0. Errors: those of the server; `UnexpectedReply`
-/// if `T` does not fit the reply.
+/// if the reply cannot be converted to `T`.
 pub fn hmget<T>(key: impl ToArg, fields: impl ToArgs) -> Command<(), Vec<Option<T>>> {
     let mut request = Request::new("HMGET", READS);
     request.key(key);
@@ -307,20 +308,20 @@ pub fn hpttl(key: impl ToArg, fields: impl ToArgs) -> Command<(), Vec<i64>> {
 /// `HRANDFIELD key [count [WITHVALUES]]`
 ///
 /// O(N) in the number of fields that are returned. Since Redis 6.2.0. Errors: those of the server;
-/// `UnexpectedReply` if `T` does not fit the reply.
+/// `UnexpectedReply` if the reply cannot be converted to `T`.
 pub fn hrandfield<T>(key: impl ToArg) -> Command<(), Option<T>, options::Hrandfield> {
     let mut request = Request::new("HRANDFIELD", READS);
     request.key(key);
     Command::typed(request)
 }
 
-/// Iterates over the fields and values of a hash. Pairs of field and value, from a cursor that begins with 0
-/// and ends with 0.
+/// Iterates over the fields and values of a hash. Start with cursor 0; the iteration is complete when the
+/// reply's cursor is 0. The elements are pairs of field and value.
 ///
 /// `HSCAN key cursor [MATCH pattern] [COUNT count] [NOVALUES]`
 ///
 /// O(1) for every call. A whole iteration, until the cursor is 0 again, is O(N) in the number of fields.
-/// Since Redis 2.8.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// Since Redis 2.8.0. Errors: those of the server; `UnexpectedReply` if the reply cannot be converted to `T`.
 pub fn hscan<T>(key: impl ToArg, cursor: impl ToArg) -> Command<(), (u64, Vec<T>), options::Hscan> {
     let mut request = Request::new("HSCAN", READS);
     request.key(key);
@@ -399,8 +400,8 @@ pub fn httl(key: impl ToArg, fields: impl ToArgs) -> Command<(), Vec<i64>> {
 ///
 /// `HVALS key`
 ///
-/// O(N) in the size of the hash. Since Redis 2.0.0. Errors: those of the server; `UnexpectedReply` if `T`
-/// does not fit the reply.
+/// O(N) in the size of the hash. Since Redis 2.0.0. Errors: those of the server; `UnexpectedReply` if the
+/// reply cannot be converted to `T`.
 pub fn hvals<T>(key: impl ToArg) -> Command<(), Vec<T>> {
     let mut request = Request::new("HVALS", READS);
     request.key(key);

@@ -35,7 +35,7 @@ pub fn pfcount(keys: impl ToArgs) -> Command<(), i64> {
 ///
 /// `PFDEBUG subcommand key`
 ///
-/// Since Redis 2.8.9. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// Since Redis 2.8.9. Errors: those of the server; `UnexpectedReply` if the reply cannot be converted to `T`.
 pub fn pfdebug<T>(subcommand: impl ToArg, key: impl ToArg) -> Command<(), T> {
     let mut request = Request::new("PFDEBUG", PLAIN);
     request.arg(subcommand);

@@ -12,10 +12,11 @@ use crate::request::Request;
 ///
 /// `BLMOVE source destination <LEFT | RIGHT> <LEFT | RIGHT> timeout`
 ///
-/// O(1). Since Redis 6.2.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(1). Since Redis 6.2.0. Errors: those of the server; `UnexpectedReply` if the reply cannot be converted
+/// to `T`.
 ///
-/// It may block the later commands of the connection, so it is not a method of [`Client`](crate::Client),
-/// whose connections are shared.
+/// This command may block later commands on its connection, so it is not a method of
+/// [`Client`](crate::Client), whose connections are shared.
 pub fn blmove<T>(
     source: impl ToArg,
     destination: impl ToArg,
@@ -33,15 +34,15 @@ pub fn blmove<T>(
 }
 
 /// Removes and returns elements at an end of the first list that is not empty. Blocks until there is one. The
-/// key and the elements; none after the timeout.
+/// reply is the key and the elements, or null after the timeout.
 ///
 /// `BLMPOP timeout numkeys key … <LEFT | RIGHT> [COUNT count]`
 ///
 /// O(N+M) in the numbers of keys and of elements returned. Since Redis 7.0.0. Errors: those of the server;
-/// `UnexpectedReply` if `K` or `T` does not fit the reply.
+/// `UnexpectedReply` if the reply cannot be converted to `K` and `T`.
 ///
-/// It may block the later commands of the connection, so it is not a method of [`Client`](crate::Client),
-/// whose connections are shared.
+/// This command may block later commands on its connection, so it is not a method of
+/// [`Client`](crate::Client), whose connections are shared.
 pub fn blmpop<K, T>(
     timeout: impl ToArg,
     keys: impl ToArgs,
@@ -55,16 +56,16 @@ pub fn blmpop<K, T>(
     Command::typed(request)
 }
 
-/// Removes and returns the first element of a list. Blocks until there is one. The key and the element; none
-/// after the timeout.
+/// Removes and returns the first element of a list. Blocks until there is one. The reply is the key and the
+/// element, or null after the timeout.
 ///
 /// `BLPOP key … timeout`
 ///
-/// O(N) in the number of keys. Since Redis 2.0.0. Errors: those of the server; `UnexpectedReply` if `K` or
-/// `T` does not fit the reply.
+/// O(N) in the number of keys. Since Redis 2.0.0. Errors: those of the server; `UnexpectedReply` if the reply
+/// cannot be converted to `K` and `T`.
 ///
-/// It may block the later commands of the connection, so it is not a method of [`Client`](crate::Client),
-/// whose connections are shared.
+/// This command may block later commands on its connection, so it is not a method of
+/// [`Client`](crate::Client), whose connections are shared.
 pub fn blpop<K, T>(keys: impl ToArgs, timeout: impl ToArg) -> Command<(), Option<(K, T)>> {
     let mut request = Request::new("BLPOP", BLOCKS);
     request.keys(keys);
@@ -72,16 +73,16 @@ pub fn blpop<K, T>(keys: impl ToArgs, timeout: impl ToArg) -> Command<(), Option
     Command::typed(request)
 }
 
-/// Removes and returns the last element of a list. Blocks until there is one. The key and the element; none
-/// after the timeout.
+/// Removes and returns the last element of a list. Blocks until there is one. The reply is the key and the
+/// element, or null after the timeout.
 ///
 /// `BRPOP key … timeout`
 ///
-/// O(N) in the number of keys. Since Redis 2.0.0. Errors: those of the server; `UnexpectedReply` if `K` or
-/// `T` does not fit the reply.
+/// O(N) in the number of keys. Since Redis 2.0.0. Errors: those of the server; `UnexpectedReply` if the reply
+/// cannot be converted to `K` and `T`.
 ///
-/// It may block the later commands of the connection, so it is not a method of [`Client`](crate::Client),
-/// whose connections are shared.
+/// This command may block later commands on its connection, so it is not a method of
+/// [`Client`](crate::Client), whose connections are shared.
 pub fn brpop<K, T>(keys: impl ToArgs, timeout: impl ToArg) -> Command<(), Option<(K, T)>> {
     let mut request = Request::new("BRPOP", BLOCKS);
     request.keys(keys);
@@ -93,10 +94,11 @@ pub fn brpop<K, T>(keys: impl ToArgs, timeout: impl ToArg) -> Command<(), Option
 ///
 /// `BRPOPLPUSH source destination timeout`
 ///
-/// O(1). Since Redis 2.2.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(1). Since Redis 2.2.0. Errors: those of the server; `UnexpectedReply` if the reply cannot be converted
+/// to `T`.
 ///
-/// It may block the later commands of the connection, so it is not a method of [`Client`](crate::Client),
-/// whose connections are shared.
+/// This command may block later commands on its connection, so it is not a method of
+/// [`Client`](crate::Client), whose connections are shared.
 #[deprecated(note = "since Redis 6.2.0: `BLMOVE` with the `RIGHT` and `LEFT` arguments instead")]
 pub fn brpoplpush<T>(
     source: impl ToArg,
@@ -115,7 +117,7 @@ pub fn brpoplpush<T>(
 /// `LINDEX key index`
 ///
 /// O(N) in the elements of a small list; O(log N) in the nodes of a large one. Since Redis 1.0.0. Errors:
-/// those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// those of the server; `UnexpectedReply` if the reply cannot be converted to `T`.
 pub fn lindex<T>(key: impl ToArg, index: impl ToArg) -> Command<(), Option<T>> {
     let mut request = Request::new("LINDEX", READS);
     request.key(key);
@@ -157,7 +159,8 @@ pub fn llen(key: impl ToArg) -> Command<(), i64> {
 ///
 /// `LMOVE source destination <LEFT | RIGHT> <LEFT | RIGHT>`
 ///
-/// O(1). Since Redis 6.2.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(1). Since Redis 6.2.0. Errors: those of the server; `UnexpectedReply` if the reply cannot be converted
+/// to `T`.
 pub fn lmove<T>(
     source: impl ToArg,
     destination: impl ToArg,
@@ -172,13 +175,13 @@ pub fn lmove<T>(
     Command::typed(request)
 }
 
-/// Removes and returns elements at an end of the first list that is not empty. The key and the elements; none
-/// if all lists are empty.
+/// Removes and returns elements at an end of the first list that is not empty. The reply is the key and the
+/// elements, or null if all lists are empty.
 ///
 /// `LMPOP numkeys key … <LEFT | RIGHT> [COUNT count]`
 ///
 /// O(N+M) in the numbers of keys and of elements returned. Since Redis 7.0.0. Errors: those of the server;
-/// `UnexpectedReply` if `K` or `T` does not fit the reply.
+/// `UnexpectedReply` if the reply cannot be converted to `K` and `T`.
 pub fn lmpop<K, T>(
     keys: impl ToArgs,
     side: types::Side,
@@ -195,7 +198,7 @@ pub fn lmpop<K, T>(
 /// `LPOP key [count]`
 ///
 /// O(N) in the number of elements returned. Since Redis 1.0.0. Errors: those of the server; `UnexpectedReply`
-/// if `T` does not fit the reply.
+/// if the reply cannot be converted to `T`.
 pub fn lpop<T>(key: impl ToArg) -> Command<(), Option<T>, options::Lpop> {
     let mut request = Request::new("LPOP", PLAIN);
     request.key(key);
@@ -243,7 +246,7 @@ pub fn lpushx(key: impl ToArg, elements: impl ToArgs) -> Command<(), i64> {
 /// `LRANGE key start stop`
 ///
 /// O(S+N) in the nodes before the start and in the elements returned. Since Redis 1.0.0. Errors: those of the
-/// server; `UnexpectedReply` if `T` does not fit the reply.
+/// server; `UnexpectedReply` if the reply cannot be converted to `T`.
 pub fn lrange<T>(key: impl ToArg, start: impl ToArg, stop: impl ToArg) -> Command<(), Vec<T>> {
     let mut request = Request::new("LRANGE", READS);
     request.key(key);
@@ -298,7 +301,7 @@ pub fn ltrim(key: impl ToArg, start: impl ToArg, stop: impl ToArg) -> Command<()
 /// `RPOP key [count]`
 ///
 /// O(N) in the number of elements returned. Since Redis 1.0.0. Errors: those of the server; `UnexpectedReply`
-/// if `T` does not fit the reply.
+/// if the reply cannot be converted to `T`.
 pub fn rpop<T>(key: impl ToArg) -> Command<(), Option<T>, options::Rpop> {
     let mut request = Request::new("RPOP", PLAIN);
     request.key(key);
@@ -309,7 +312,8 @@ pub fn rpop<T>(key: impl ToArg) -> Command<(), Option<T>, options::Rpop> {
 ///
 /// `RPOPLPUSH source destination`
 ///
-/// O(1). Since Redis 1.2.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(1). Since Redis 1.2.0. Errors: those of the server; `UnexpectedReply` if the reply cannot be converted
+/// to `T`.
 #[deprecated(note = "since Redis 6.2.0: `LMOVE` with the `RIGHT` and `LEFT` arguments instead")]
 pub fn rpoplpush<T>(source: impl ToArg, destination: impl ToArg) -> Command<(), Option<T>> {
     let mut request = Request::new("RPOPLPUSH", PLAIN);

@@ -12,11 +12,11 @@ use crate::request::Request;
 ///
 /// `PSUBSCRIBE pattern …`
 ///
-/// O(N) in the number of patterns. Since Redis 2.0.0. Errors: those of the server; `UnexpectedReply` if `T`
-/// does not fit the reply.
+/// O(N) in the number of patterns. Since Redis 2.0.0. Errors: those of the server; `UnexpectedReply` if the
+/// reply cannot be converted to `T`.
 ///
-/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
-/// whose connections are shared.
+/// This command changes or reports the state of its connection, so it is not a method of
+/// [`Client`](crate::Client), whose connections are shared.
 pub fn psubscribe<T>(patterns: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("PSUBSCRIBE", BINDS);
     request.args(patterns);
@@ -41,7 +41,7 @@ pub fn publish(channel: impl ToArg, message: impl ToArg) -> Command<(), i64> {
 /// `PUBSUB CHANNELS [pattern]`
 ///
 /// O(N) in the number of channels that have subscribers. Since Redis 2.8.0. Errors: those of the server;
-/// `UnexpectedReply` if `T` does not fit the reply.
+/// `UnexpectedReply` if the reply cannot be converted to `T`.
 pub fn pubsub_channels<T>() -> Command<(), Vec<T>, options::PubsubChannels> {
     Command::typed(Request::new("PUBSUB CHANNELS", PLAIN))
 }
@@ -69,7 +69,7 @@ pub fn pubsub_numpat() -> Command<(), i64> {
 /// `PUBSUB NUMSUB channel …`
 ///
 /// O(N) in the number of requested channels. Since Redis 2.8.0. Errors: those of the server;
-/// `UnexpectedReply` if `T` does not fit the reply.
+/// `UnexpectedReply` if the reply cannot be converted to `T`.
 pub fn pubsub_numsub<T>(channels: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("PUBSUB NUMSUB", PLAIN);
     request.args(channels);
@@ -81,7 +81,7 @@ pub fn pubsub_numsub<T>(channels: impl ToArgs) -> Command<(), T> {
 /// `PUBSUB SHARDCHANNELS [pattern]`
 ///
 /// O(N) in the number of shard channels that have subscribers. Since Redis 7.0.0. Errors: those of the
-/// server; `UnexpectedReply` if `T` does not fit the reply.
+/// server; `UnexpectedReply` if the reply cannot be converted to `T`.
 pub fn pubsub_shardchannels<T>() -> Command<(), Vec<T>, options::PubsubShardchannels> {
     Command::typed(Request::new("PUBSUB SHARDCHANNELS", PLAIN))
 }
@@ -91,7 +91,7 @@ pub fn pubsub_shardchannels<T>() -> Command<(), Vec<T>, options::PubsubShardchan
 /// `PUBSUB SHARDNUMSUB shardchannel …`
 ///
 /// O(N) in the number of requested channels. Since Redis 7.0.0. Errors: those of the server;
-/// `UnexpectedReply` if `T` does not fit the reply.
+/// `UnexpectedReply` if the reply cannot be converted to `T`.
 pub fn pubsub_shardnumsub<T>(channels: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("PUBSUB SHARDNUMSUB", PLAIN);
     request.args(channels);
@@ -103,10 +103,10 @@ pub fn pubsub_shardnumsub<T>(channels: impl ToArgs) -> Command<(), T> {
 /// `PUNSUBSCRIBE [pattern …]`
 ///
 /// O(N+M) with N patterns of the client and M patterns in all. Since Redis 2.0.0. Errors: those of the
-/// server; `UnexpectedReply` if `T` does not fit the reply.
+/// server; `UnexpectedReply` if the reply cannot be converted to `T`.
 ///
-/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
-/// whose connections are shared.
+/// This command changes or reports the state of its connection, so it is not a method of
+/// [`Client`](crate::Client), whose connections are shared.
 pub fn punsubscribe<T>() -> Command<(), T, options::Punsubscribe> {
     Command::typed(Request::new("PUNSUBSCRIBE", BINDS))
 }
@@ -127,11 +127,11 @@ pub fn spublish(channel: impl ToArg, message: impl ToArg) -> Command<(), i64> {
 ///
 /// `SSUBSCRIBE shardchannel …`
 ///
-/// O(N) in the number of channels. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if `T`
-/// does not fit the reply.
+/// O(N) in the number of channels. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if the
+/// reply cannot be converted to `T`.
 ///
-/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
-/// whose connections are shared.
+/// This command changes or reports the state of its connection, so it is not a method of
+/// [`Client`](crate::Client), whose connections are shared.
 pub fn ssubscribe<T>(channels: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("SSUBSCRIBE", BINDS);
     request.args(channels);
@@ -142,11 +142,11 @@ pub fn ssubscribe<T>(channels: impl ToArgs) -> Command<(), T> {
 ///
 /// `SUBSCRIBE channel …`
 ///
-/// O(N) in the number of channels. Since Redis 2.0.0. Errors: those of the server; `UnexpectedReply` if `T`
-/// does not fit the reply.
+/// O(N) in the number of channels. Since Redis 2.0.0. Errors: those of the server; `UnexpectedReply` if the
+/// reply cannot be converted to `T`.
 ///
-/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
-/// whose connections are shared.
+/// This command changes or reports the state of its connection, so it is not a method of
+/// [`Client`](crate::Client), whose connections are shared.
 pub fn subscribe<T>(channels: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("SUBSCRIBE", BINDS);
     request.args(channels);
@@ -157,11 +157,11 @@ pub fn subscribe<T>(channels: impl ToArgs) -> Command<(), T> {
 ///
 /// `SUNSUBSCRIBE [shardchannel …]`
 ///
-/// O(N) in the number of channels. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if `T`
-/// does not fit the reply.
+/// O(N) in the number of channels. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if the
+/// reply cannot be converted to `T`.
 ///
-/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
-/// whose connections are shared.
+/// This command changes or reports the state of its connection, so it is not a method of
+/// [`Client`](crate::Client), whose connections are shared.
 pub fn sunsubscribe<T>() -> Command<(), T, options::Sunsubscribe> {
     Command::typed(Request::new("SUNSUBSCRIBE", BINDS))
 }
@@ -170,11 +170,11 @@ pub fn sunsubscribe<T>() -> Command<(), T, options::Sunsubscribe> {
 ///
 /// `UNSUBSCRIBE [channel …]`
 ///
-/// O(N) in the number of channels. Since Redis 2.0.0. Errors: those of the server; `UnexpectedReply` if `T`
-/// does not fit the reply.
+/// O(N) in the number of channels. Since Redis 2.0.0. Errors: those of the server; `UnexpectedReply` if the
+/// reply cannot be converted to `T`.
 ///
-/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
-/// whose connections are shared.
+/// This command changes or reports the state of its connection, so it is not a method of
+/// [`Client`](crate::Client), whose connections are shared.
 pub fn unsubscribe<T>() -> Command<(), T, options::Unsubscribe> {
     Command::typed(Request::new("UNSUBSCRIBE", BINDS))
 }

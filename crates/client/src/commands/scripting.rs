@@ -12,8 +12,8 @@ use crate::request::Request;
 ///
 /// `EVAL script numkeys [key …] [arg …]`
 ///
-/// Depends on the script. Since Redis 2.6.0. Errors: those of the server; `UnexpectedReply` if `T` does not
-/// fit the reply.
+/// Depends on the script. Since Redis 2.6.0. Errors: those of the server; `UnexpectedReply` if the reply
+/// cannot be converted to `T`.
 pub fn eval<T>(script: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("EVAL", PLAIN);
     request.arg(script);
@@ -26,8 +26,8 @@ pub fn eval<T>(script: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
 ///
 /// `EVAL_RO script numkeys [key …] [arg …]`
 ///
-/// Depends on the script. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not
-/// fit the reply.
+/// Depends on the script. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if the reply
+/// cannot be converted to `T`.
 pub fn eval_ro<T>(script: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("EVAL_RO", READS);
     request.arg(script);
@@ -40,8 +40,8 @@ pub fn eval_ro<T>(script: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
 ///
 /// `EVALSHA sha1 numkeys [key …] [arg …]`
 ///
-/// Depends on the script. Since Redis 2.6.0. Errors: those of the server; `UnexpectedReply` if `T` does not
-/// fit the reply.
+/// Depends on the script. Since Redis 2.6.0. Errors: those of the server; `UnexpectedReply` if the reply
+/// cannot be converted to `T`.
 pub fn evalsha<T>(sha1: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("EVALSHA", PLAIN);
     request.arg(sha1);
@@ -54,8 +54,8 @@ pub fn evalsha<T>(sha1: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
 ///
 /// `EVALSHA_RO sha1 numkeys [key …] [arg …]`
 ///
-/// Depends on the script. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not
-/// fit the reply.
+/// Depends on the script. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if the reply
+/// cannot be converted to `T`.
 pub fn evalsha_ro<T>(sha1: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("EVALSHA_RO", READS);
     request.arg(sha1);
@@ -68,8 +68,8 @@ pub fn evalsha_ro<T>(sha1: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
 ///
 /// `FCALL function numkeys [key …] [arg …]`
 ///
-/// Depends on the function. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not
-/// fit the reply.
+/// Depends on the function. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if the reply
+/// cannot be converted to `T`.
 pub fn fcall<T>(function: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("FCALL", PLAIN);
     request.arg(function);
@@ -82,8 +82,8 @@ pub fn fcall<T>(function: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
 ///
 /// `FCALL_RO function numkeys [key …] [arg …]`
 ///
-/// Depends on the function. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not
-/// fit the reply.
+/// Depends on the function. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if the reply
+/// cannot be converted to `T`.
 pub fn fcall_ro<T>(function: impl ToArg, keys: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("FCALL_RO", READS);
     request.arg(function);
@@ -107,8 +107,8 @@ pub fn function_delete(library_name: impl ToArg) -> Command<(), ()> {
 ///
 /// `FUNCTION DUMP`
 ///
-/// O(N) in the number of functions. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if `T`
-/// does not fit the reply.
+/// O(N) in the number of functions. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if the
+/// reply cannot be converted to `T`.
 pub fn function_dump<T>() -> Command<(), T> {
     Command::typed(Request::new("FUNCTION DUMP", PLAIN))
 }
@@ -144,8 +144,8 @@ pub fn function_kill() -> Command<(), ()> {
 ///
 /// `FUNCTION LIST [LIBRARYNAME library-name-pattern] [WITHCODE]`
 ///
-/// O(N) in the number of functions. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if `T`
-/// does not fit the reply.
+/// O(N) in the number of functions. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if the
+/// reply cannot be converted to `T`.
 pub fn function_list<T>() -> Command<(), Vec<T>, options::FunctionList> {
     Command::typed(Request::new("FUNCTION LIST", PLAIN))
 }
@@ -177,7 +177,8 @@ pub fn function_restore(serialized_value: impl ToArg) -> Command<(), (), options
 ///
 /// `FUNCTION STATS`
 ///
-/// O(1). Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(1). Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if the reply cannot be converted
+/// to `T`.
 pub fn function_stats<T>() -> Command<(), T> {
     Command::typed(Request::new("FUNCTION STATS", PLAIN))
 }
@@ -188,8 +189,8 @@ pub fn function_stats<T>() -> Command<(), T> {
 ///
 /// O(1). Since Redis 3.2.0. Errors: those of the server.
 ///
-/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
-/// whose connections are shared.
+/// This command changes or reports the state of its connection, so it is not a method of
+/// [`Client`](crate::Client), whose connections are shared.
 pub fn script_debug(mode: types::ScriptDebugging) -> Command<(), ()> {
     let mut request = Request::new("SCRIPT DEBUG", BINDS);
     request.arg(mode);
@@ -249,7 +250,8 @@ pub fn script_load(script: impl ToArg) -> Command<(), String> {
 ///
 /// `SCRIPT SHOW sha1`
 ///
-/// O(1). Since Valkey 8.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(1). Since Valkey 8.0.0. Errors: those of the server; `UnexpectedReply` if the reply cannot be converted
+/// to `T`.
 pub fn script_show<T>(sha1: impl ToArg) -> Command<(), T> {
     let mut request = Request::new("SCRIPT SHOW", PLAIN);
     request.arg(sha1);

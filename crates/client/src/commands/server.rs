@@ -13,7 +13,7 @@ use crate::request::Request;
 /// `ACL CAT [categoryname]`
 ///
 /// O(1), because categories and commands are fixed. Since Redis 6.0.0. Errors: those of the server;
-/// `UnexpectedReply` if `T` does not fit the reply.
+/// `UnexpectedReply` if the reply cannot be converted to `T`.
 pub fn acl_cat<T>() -> Command<(), Vec<T>, options::AclCat> {
     Command::typed(Request::new("ACL CAT", PLAIN))
 }
@@ -55,7 +55,7 @@ pub fn acl_genpass() -> Command<(), String, options::AclGenpass> {
 /// `ACL GETUSER username`
 ///
 /// O(N) in the number of the user's rules. Since Redis 6.0.0. Errors: those of the server; `UnexpectedReply`
-/// if `T` does not fit the reply.
+/// if the reply cannot be converted to `T`.
 pub fn acl_getuser<T>(username: impl ToArg) -> Command<(), Option<T>> {
     let mut request = Request::new("ACL GETUSER", PLAIN);
     request.arg(username);
@@ -75,8 +75,8 @@ pub fn acl_help() -> Command<(), Vec<String>> {
 ///
 /// `ACL LIST`
 ///
-/// O(N) in the number of users. Since Redis 6.0.0. Errors: those of the server; `UnexpectedReply` if `T` does
-/// not fit the reply.
+/// O(N) in the number of users. Since Redis 6.0.0. Errors: those of the server; `UnexpectedReply` if the
+/// reply cannot be converted to `T`.
 pub fn acl_list<T>() -> Command<(), Vec<T>> {
     Command::typed(Request::new("ACL LIST", PLAIN))
 }
@@ -95,7 +95,7 @@ pub fn acl_load() -> Command<(), ()> {
 /// `ACL LOG [count]`
 ///
 /// O(N) in the number of entries returned. Since Redis 6.0.0. Errors: those of the server; `UnexpectedReply`
-/// if `T` does not fit the reply.
+/// if the reply cannot be converted to `T`.
 pub fn acl_log<T>() -> Command<(), Vec<T>, options::AclLog> {
     Command::typed(Request::new("ACL LOG", PLAIN))
 }
@@ -136,8 +136,8 @@ pub fn acl_setuser(username: impl ToArg, rules: impl ToArgs) -> Command<(), ()> 
 ///
 /// `ACL USERS`
 ///
-/// O(N) in the number of users. Since Redis 6.0.0. Errors: those of the server; `UnexpectedReply` if `T` does
-/// not fit the reply.
+/// O(N) in the number of users. Since Redis 6.0.0. Errors: those of the server; `UnexpectedReply` if the
+/// reply cannot be converted to `T`.
 pub fn acl_users<T>() -> Command<(), Vec<T>> {
     Command::typed(Request::new("ACL USERS", PLAIN))
 }
@@ -184,8 +184,8 @@ pub fn command_count() -> Command<(), i64> {
 ///
 /// `COMMAND DOCS [command-name …]`
 ///
-/// O(N) with N commands. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not
-/// fit the reply.
+/// O(N) with N commands. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if the reply
+/// cannot be converted to `T`.
 pub fn command_docs<T>() -> Command<(), T, options::CommandDocs> {
     Command::typed(Request::new("COMMAND DOCS", PLAIN))
 }
@@ -194,8 +194,8 @@ pub fn command_docs<T>() -> Command<(), T, options::CommandDocs> {
 ///
 /// `COMMAND GETKEYS words …`
 ///
-/// O(N) in the number of arguments. Since Redis 2.8.13. Errors: those of the server; `UnexpectedReply` if `T`
-/// does not fit the reply.
+/// O(N) in the number of arguments. Since Redis 2.8.13. Errors: those of the server; `UnexpectedReply` if the
+/// reply cannot be converted to `T`.
 pub fn command_getkeys<T>(words: impl ToArgs) -> Command<(), Vec<T>> {
     let mut request = Request::new("COMMAND GETKEYS", PLAIN);
     request.args(words);
@@ -206,8 +206,8 @@ pub fn command_getkeys<T>(words: impl ToArgs) -> Command<(), Vec<T>> {
 ///
 /// `COMMAND GETKEYSANDFLAGS words …`
 ///
-/// O(N) in the number of arguments. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if `T`
-/// does not fit the reply.
+/// O(N) in the number of arguments. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if the
+/// reply cannot be converted to `T`.
 pub fn command_getkeysandflags<T>(words: impl ToArgs) -> Command<(), Vec<T>> {
     let mut request = Request::new("COMMAND GETKEYSANDFLAGS", PLAIN);
     request.args(words);
@@ -227,8 +227,8 @@ pub fn command_help() -> Command<(), Vec<String>> {
 ///
 /// `COMMAND INFO [command-name …]`
 ///
-/// O(N) with N commands. Since Redis 2.8.13. Errors: those of the server; `UnexpectedReply` if `T` does not
-/// fit the reply.
+/// O(N) with N commands. Since Redis 2.8.13. Errors: those of the server; `UnexpectedReply` if the reply
+/// cannot be converted to `T`.
 pub fn command_info<T>() -> Command<(), Vec<T>, options::CommandInfo> {
     Command::typed(Request::new("COMMAND INFO", PLAIN))
 }
@@ -237,18 +237,19 @@ pub fn command_info<T>() -> Command<(), Vec<T>, options::CommandInfo> {
 ///
 /// `COMMAND LIST [FILTERBY MODULE module-name | ACLCAT category | PATTERN pattern]`
 ///
-/// O(N) with N commands. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not
-/// fit the reply.
+/// O(N) with N commands. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if the reply
+/// cannot be converted to `T`.
 pub fn command_list<T>() -> Command<(), Vec<T>, options::CommandList> {
     Command::typed(Request::new("COMMAND LIST", PLAIN))
 }
 
-/// Returns the settings that match names or patterns, with their values. A map, or a list of pairs.
+/// Returns the settings that match names or patterns, with their values. The reply is a map, or a list of
+/// pairs.
 ///
 /// `CONFIG GET parameter …`
 ///
-/// O(N) with N names and patterns. Since Redis 2.0.0. Errors: those of the server; `UnexpectedReply` if `T`
-/// does not fit the reply.
+/// O(N) with N names and patterns. Since Redis 2.0.0. Errors: those of the server; `UnexpectedReply` if the
+/// reply cannot be converted to `T`.
 pub fn config_get<T>(parameters: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("CONFIG GET", PLAIN);
     request.args(parameters);
@@ -306,8 +307,8 @@ pub fn dbsize() -> Command<(), i64> {
 ///
 /// `DEBUG words …`
 ///
-/// Depends on subcommand. Since Redis 1.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not
-/// fit the reply.
+/// Depends on subcommand. Since Redis 1.0.0. Errors: those of the server; `UnexpectedReply` if the reply
+/// cannot be converted to `T`.
 pub fn debug<T>(words: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("DEBUG", PLAIN);
     request.args(words);
@@ -394,8 +395,8 @@ pub fn latency_help() -> Command<(), Vec<String>> {
 ///
 /// `LATENCY HISTOGRAM [command …]`
 ///
-/// O(N) with N commands. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not
-/// fit the reply.
+/// O(N) with N commands. Since Redis 7.0.0. Errors: those of the server; `UnexpectedReply` if the reply
+/// cannot be converted to `T`.
 pub fn latency_histogram<T>() -> Command<(), T, options::LatencyHistogram> {
     Command::typed(Request::new("LATENCY HISTOGRAM", PLAIN))
 }
@@ -404,7 +405,8 @@ pub fn latency_histogram<T>() -> Command<(), T, options::LatencyHistogram> {
 ///
 /// `LATENCY HISTORY event`
 ///
-/// O(1). Since Redis 2.8.13. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(1). Since Redis 2.8.13. Errors: those of the server; `UnexpectedReply` if the reply cannot be converted
+/// to `T`.
 pub fn latency_history<T>(event: impl ToArg) -> Command<(), Vec<T>> {
     let mut request = Request::new("LATENCY HISTORY", PLAIN);
     request.arg(event);
@@ -415,7 +417,8 @@ pub fn latency_history<T>(event: impl ToArg) -> Command<(), Vec<T>> {
 ///
 /// `LATENCY LATEST`
 ///
-/// O(1). Since Redis 2.8.13. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(1). Since Redis 2.8.13. Errors: those of the server; `UnexpectedReply` if the reply cannot be converted
+/// to `T`.
 pub fn latency_latest<T>() -> Command<(), Vec<T>> {
     Command::typed(Request::new("LATENCY LATEST", PLAIN))
 }
@@ -478,7 +481,8 @@ pub fn memory_purge() -> Command<(), ()> {
 ///
 /// `MEMORY STATS`
 ///
-/// O(1). Since Redis 4.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(1). Since Redis 4.0.0. Errors: those of the server; `UnexpectedReply` if the reply cannot be converted
+/// to `T`.
 pub fn memory_stats<T>() -> Command<(), T> {
     Command::typed(Request::new("MEMORY STATS", PLAIN))
 }
@@ -508,7 +512,7 @@ pub fn module_help() -> Command<(), Vec<String>> {
 /// `MODULE LIST`
 ///
 /// O(N) in the number of modules, which are not supported. Since Redis 4.0.0. Errors: those of the server;
-/// `UnexpectedReply` if `T` does not fit the reply.
+/// `UnexpectedReply` if the reply cannot be converted to `T`.
 pub fn module_list<T>() -> Command<(), Vec<T>> {
     Command::typed(Request::new("MODULE LIST", PLAIN))
 }
@@ -552,8 +556,8 @@ pub fn module_unload(name: impl ToArg) -> Command<(), ()> {
 ///
 /// Since Redis 1.0.0. Errors: those of the server.
 ///
-/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
-/// whose connections are shared.
+/// This command changes or reports the state of its connection, so it is not a method of
+/// [`Client`](crate::Client), whose connections are shared.
 pub fn monitor() -> Command<(), ()> {
     Command::typed(Request::new("MONITOR", BINDS))
 }
@@ -562,10 +566,10 @@ pub fn monitor() -> Command<(), ()> {
 ///
 /// `PSYNC replicationid offset`
 ///
-/// Since Redis 2.8.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// Since Redis 2.8.0. Errors: those of the server; `UnexpectedReply` if the reply cannot be converted to `T`.
 ///
-/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
-/// whose connections are shared.
+/// This command changes or reports the state of its connection, so it is not a method of
+/// [`Client`](crate::Client), whose connections are shared.
 pub fn psync<T>(replicationid: impl ToArg, offset: impl ToArg) -> Command<(), T> {
     let mut request = Request::new("PSYNC", BINDS);
     request.arg(replicationid);
@@ -579,8 +583,8 @@ pub fn psync<T>(replicationid: impl ToArg, offset: impl ToArg) -> Command<(), T>
 ///
 /// O(1). Since Redis 3.0.0. Errors: those of the server.
 ///
-/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
-/// whose connections are shared.
+/// This command changes or reports the state of its connection, so it is not a method of
+/// [`Client`](crate::Client), whose connections are shared.
 pub fn replconf(words: impl ToArgs) -> Command<(), ()> {
     let mut request = Request::new("REPLCONF", BINDS);
     request.args(words);
@@ -616,7 +620,7 @@ pub fn replicaof_no_one() -> Command<(), ()> {
 /// `REPLICATION COMPARE [HEAL]`
 ///
 /// O(N) in the size of the dataset, in the background. Since Brisk 0.1.0. Errors: those of the server;
-/// `UnexpectedReply` if `T` does not fit the reply.
+/// `UnexpectedReply` if the reply cannot be converted to `T`.
 pub fn replication_compare<T>() -> Command<(), T, options::ReplicationCompare> {
     Command::typed(Request::new("REPLICATION COMPARE", PLAIN))
 }
@@ -652,7 +656,8 @@ pub fn restore_asking(
 ///
 /// `ROLE`
 ///
-/// O(1). Since Redis 2.8.12. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(1). Since Redis 2.8.12. Errors: those of the server; `UnexpectedReply` if the reply cannot be converted
+/// to `T`.
 pub fn role<T>() -> Command<(), T> {
     Command::typed(Request::new("ROLE", PLAIN))
 }
@@ -705,8 +710,8 @@ pub fn slaveof_no_one() -> Command<(), ()> {
 ///
 /// `SLOWLOG GET [count]`
 ///
-/// O(N) with N entries shown. Since Redis 2.2.12. Errors: those of the server; `UnexpectedReply` if `T` does
-/// not fit the reply.
+/// O(N) with N entries shown. Since Redis 2.2.12. Errors: those of the server; `UnexpectedReply` if the reply
+/// cannot be converted to `T`.
 pub fn slowlog_get<T>() -> Command<(), Vec<T>, options::SlowlogGet> {
     Command::typed(Request::new("SLOWLOG GET", PLAIN))
 }
@@ -755,10 +760,10 @@ pub fn swapdb(index1: impl ToArg, index2: impl ToArg) -> Command<(), ()> {
 ///
 /// `SYNC`
 ///
-/// Since Redis 1.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// Since Redis 1.0.0. Errors: those of the server; `UnexpectedReply` if the reply cannot be converted to `T`.
 ///
-/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
-/// whose connections are shared.
+/// This command changes or reports the state of its connection, so it is not a method of
+/// [`Client`](crate::Client), whose connections are shared.
 pub fn sync<T>() -> Command<(), T> {
     Command::typed(Request::new("SYNC", BINDS))
 }

@@ -36,7 +36,7 @@ pub fn scard(key: impl ToArg) -> Command<(), i64> {
 /// `SDIFF key …`
 ///
 /// O(N) in the number of members of all sets together. Since Redis 1.0.0. Errors: those of the server;
-/// `UnexpectedReply` if `T` does not fit the reply.
+/// `UnexpectedReply` if the reply cannot be converted to `T`.
 pub fn sdiff<T>(keys: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("SDIFF", READS);
     request.keys(keys);
@@ -60,7 +60,7 @@ pub fn sdiffstore(destination: impl ToArg, keys: impl ToArgs) -> Command<(), i64
 /// `SINTER key …`
 ///
 /// O(N*M) at worst, with N members in the smallest of M sets. Since Redis 1.0.0. Errors: those of the server;
-/// `UnexpectedReply` if `T` does not fit the reply.
+/// `UnexpectedReply` if the reply cannot be converted to `T`.
 pub fn sinter<T>(keys: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("SINTER", READS);
     request.keys(keys);
@@ -107,8 +107,8 @@ pub fn sismember(key: impl ToArg, member: impl ToArg) -> Command<(), bool> {
 ///
 /// `SMEMBERS key`
 ///
-/// O(N) in the number of members. Since Redis 1.0.0. Errors: those of the server; `UnexpectedReply` if `T`
-/// does not fit the reply.
+/// O(N) in the number of members. Since Redis 1.0.0. Errors: those of the server; `UnexpectedReply` if the
+/// reply cannot be converted to `T`.
 pub fn smembers<T>(key: impl ToArg) -> Command<(), T> {
     let mut request = Request::new("SMEMBERS", READS);
     request.key(key);
@@ -145,7 +145,7 @@ pub fn smove(source: impl ToArg, destination: impl ToArg, member: impl ToArg) ->
 /// `SPOP key [count]`
 ///
 /// O(1); with a count, O(N) in the number of members removed. Since Redis 1.0.0. Errors: those of the server;
-/// `UnexpectedReply` if `T` does not fit the reply.
+/// `UnexpectedReply` if the reply cannot be converted to `T`.
 pub fn spop<T>(key: impl ToArg) -> Command<(), Option<T>, options::Spop> {
     let mut request = Request::new("SPOP", PLAIN);
     request.key(key);
@@ -157,7 +157,7 @@ pub fn spop<T>(key: impl ToArg) -> Command<(), Option<T>, options::Spop> {
 /// `SRANDMEMBER key [count]`
 ///
 /// O(1); with a count, O(N) in the number of members returned. Since Redis 1.0.0. Errors: those of the
-/// server; `UnexpectedReply` if `T` does not fit the reply.
+/// server; `UnexpectedReply` if the reply cannot be converted to `T`.
 pub fn srandmember<T>(key: impl ToArg) -> Command<(), Option<T>, options::Srandmember> {
     let mut request = Request::new("SRANDMEMBER", READS);
     request.key(key);
@@ -176,12 +176,13 @@ pub fn srem(key: impl ToArg, members: impl ToArgs) -> Command<(), i64> {
     Command::typed(request)
 }
 
-/// Iterates over the members of a set. Members, from a cursor that begins with 0 and ends with 0.
+/// Iterates over the members of a set. Start with cursor 0; the iteration is complete when the reply's cursor
+/// is 0. The elements are members.
 ///
 /// `SSCAN key cursor [MATCH pattern] [COUNT count]`
 ///
 /// O(1) for every call. A whole iteration, until the cursor is 0 again, is O(N) in the number of members.
-/// Since Redis 2.8.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// Since Redis 2.8.0. Errors: those of the server; `UnexpectedReply` if the reply cannot be converted to `T`.
 pub fn sscan<T>(key: impl ToArg, cursor: impl ToArg) -> Command<(), (u64, Vec<T>), options::Sscan> {
     let mut request = Request::new("SSCAN", READS);
     request.key(key);
@@ -194,7 +195,7 @@ pub fn sscan<T>(key: impl ToArg, cursor: impl ToArg) -> Command<(), (u64, Vec<T>
 /// `SUNION key …`
 ///
 /// O(N) in the number of members of all sets together. Since Redis 1.0.0. Errors: those of the server;
-/// `UnexpectedReply` if `T` does not fit the reply.
+/// `UnexpectedReply` if the reply cannot be converted to `T`.
 pub fn sunion<T>(keys: impl ToArgs) -> Command<(), T> {
     let mut request = Request::new("SUNION", READS);
     request.keys(keys);

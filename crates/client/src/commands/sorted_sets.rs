@@ -8,16 +8,16 @@ use crate::command::Command;
 use crate::commands::{options, types};
 use crate::request::Request;
 
-/// Removes and returns members of the first sorted set that is not empty. Blocks until there is one. The key
-/// and pairs of member and score; none after the timeout.
+/// Removes and returns members of the first sorted set that is not empty. Blocks until there is one. The
+/// reply is the key and pairs of member and score, or null after the timeout.
 ///
 /// `BZMPOP timeout numkeys key … <MIN | MAX> [COUNT count]`
 ///
 /// O(K) + O(M*log(N)) for K keys and N members, M of which are removed. Since Redis 7.0.0. Errors: those of
-/// the server; `UnexpectedReply` if `K` or `T` does not fit the reply.
+/// the server; `UnexpectedReply` if the reply cannot be converted to `K` and `T`.
 ///
-/// It may block the later commands of the connection, so it is not a method of [`Client`](crate::Client),
-/// whose connections are shared.
+/// This command may block later commands on its connection, so it is not a method of
+/// [`Client`](crate::Client), whose connections are shared.
 pub fn bzmpop<K, T>(
     timeout: impl ToArg,
     keys: impl ToArgs,
@@ -31,16 +31,16 @@ pub fn bzmpop<K, T>(
     Command::typed(request)
 }
 
-/// Removes and returns the member with the highest score. Blocks until there is one. The key, the member and
-/// its score; none after the timeout.
+/// Removes and returns the member with the highest score. Blocks until there is one. The reply is the key,
+/// the member and its score, or null after the timeout.
 ///
 /// `BZPOPMAX key … timeout`
 ///
-/// O(log(N)) with N members. Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if `K` or `T`
-/// does not fit the reply.
+/// O(log(N)) with N members. Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if the reply
+/// cannot be converted to `K` and `T`.
 ///
-/// It may block the later commands of the connection, so it is not a method of [`Client`](crate::Client),
-/// whose connections are shared.
+/// This command may block later commands on its connection, so it is not a method of
+/// [`Client`](crate::Client), whose connections are shared.
 pub fn bzpopmax<K, T>(keys: impl ToArgs, timeout: impl ToArg) -> Command<(), Option<(K, T, f64)>> {
     let mut request = Request::new("BZPOPMAX", BLOCKS);
     request.keys(keys);
@@ -48,16 +48,16 @@ pub fn bzpopmax<K, T>(keys: impl ToArgs, timeout: impl ToArg) -> Command<(), Opt
     Command::typed(request)
 }
 
-/// Removes and returns the member with the lowest score. Blocks until there is one. The key, the member and
-/// its score; none after the timeout.
+/// Removes and returns the member with the lowest score. Blocks until there is one. The reply is the key, the
+/// member and its score, or null after the timeout.
 ///
 /// `BZPOPMIN key … timeout`
 ///
-/// O(log(N)) with N members. Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if `K` or `T`
-/// does not fit the reply.
+/// O(log(N)) with N members. Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if the reply
+/// cannot be converted to `K` and `T`.
 ///
-/// It may block the later commands of the connection, so it is not a method of [`Client`](crate::Client),
-/// whose connections are shared.
+/// This command may block later commands on its connection, so it is not a method of
+/// [`Client`](crate::Client), whose connections are shared.
 pub fn bzpopmin<K, T>(keys: impl ToArgs, timeout: impl ToArg) -> Command<(), Option<(K, T, f64)>> {
     let mut request = Request::new("BZPOPMIN", BLOCKS);
     request.keys(keys);
@@ -107,7 +107,7 @@ pub fn zcount(key: impl ToArg, min: impl ToArg, max: impl ToArg) -> Command<(), 
 /// `ZDIFF numkeys key … [WITHSCORES]`
 ///
 /// O(L + (N-K)log(N)) with L members in all sets, N in the first set and K in the result. Since Redis 6.2.0.
-/// Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// Errors: those of the server; `UnexpectedReply` if the reply cannot be converted to `T`.
 pub fn zdiff<T>(keys: impl ToArgs) -> Command<(), Vec<T>, options::Zdiff> {
     let mut request = Request::new("ZDIFF", READS);
     request.arg(keys.count());
@@ -147,7 +147,7 @@ pub fn zincrby(key: impl ToArg, increment: impl ToArg, member: impl ToArg) -> Co
 /// `ZINTER numkeys key … [WEIGHTS weight …] [AGGREGATE SUM | MIN | MAX] [WITHSCORES]`
 ///
 /// O(N*K) with N members in the smallest of K sets. Since Redis 6.2.0. Errors: those of the server;
-/// `UnexpectedReply` if `T` does not fit the reply.
+/// `UnexpectedReply` if the reply cannot be converted to `T`.
 pub fn zinter<T>(keys: impl ToArgs) -> Command<(), Vec<T>, options::Zinter> {
     let mut request = Request::new("ZINTER", READS);
     request.arg(keys.count());
@@ -196,13 +196,13 @@ pub fn zlexcount(key: impl ToArg, min: impl ToArg, max: impl ToArg) -> Command<(
     Command::typed(request)
 }
 
-/// Removes and returns members of the first sorted set that is not empty. The key and pairs of member and
-/// score; none if all sorted sets are empty.
+/// Removes and returns members of the first sorted set that is not empty. The reply is the key and pairs of
+/// member and score, or null if all sorted sets are empty.
 ///
 /// `ZMPOP numkeys key … <MIN | MAX> [COUNT count]`
 ///
 /// O(K) + O(M*log(N)) for K keys and N members, M of which are removed. Since Redis 7.0.0. Errors: those of
-/// the server; `UnexpectedReply` if `K` or `T` does not fit the reply.
+/// the server; `UnexpectedReply` if the reply cannot be converted to `K` and `T`.
 pub fn zmpop<K, T>(
     keys: impl ToArgs,
     side: types::Extreme,
@@ -226,24 +226,24 @@ pub fn zmscore(key: impl ToArg, members: impl ToArgs) -> Command<(), Vec<Option<
     Command::typed(request)
 }
 
-/// Removes and returns the members with the highest scores. Pairs of member and score.
+/// Removes and returns the members with the highest scores. The reply lists pairs of member and score.
 ///
 /// `ZPOPMAX key [count]`
 ///
 /// O(log(N)*M) with N members, M of which are removed. Since Redis 5.0.0. Errors: those of the server;
-/// `UnexpectedReply` if `T` does not fit the reply.
+/// `UnexpectedReply` if the reply cannot be converted to `T`.
 pub fn zpopmax<T>(key: impl ToArg) -> Command<(), Vec<(T, f64)>, options::Zpopmax> {
     let mut request = Request::new("ZPOPMAX", PLAIN);
     request.key(key);
     Command::typed(request)
 }
 
-/// Removes and returns the members with the lowest scores. Pairs of member and score.
+/// Removes and returns the members with the lowest scores. The reply lists pairs of member and score.
 ///
 /// `ZPOPMIN key [count]`
 ///
 /// O(log(N)*M) with N members, M of which are removed. Since Redis 5.0.0. Errors: those of the server;
-/// `UnexpectedReply` if `T` does not fit the reply.
+/// `UnexpectedReply` if the reply cannot be converted to `T`.
 pub fn zpopmin<T>(key: impl ToArg) -> Command<(), Vec<(T, f64)>, options::Zpopmin> {
     let mut request = Request::new("ZPOPMIN", PLAIN);
     request.key(key);
@@ -254,20 +254,21 @@ pub fn zpopmin<T>(key: impl ToArg) -> Command<(), Vec<(T, f64)>, options::Zpopmi
 ///
 /// `ZRANDMEMBER key [count [WITHSCORES]]`
 ///
-/// O(N). Since Redis 6.2.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(N). Since Redis 6.2.0. Errors: those of the server; `UnexpectedReply` if the reply cannot be converted
+/// to `T`.
 pub fn zrandmember<T>(key: impl ToArg) -> Command<(), Option<T>, options::Zrandmember> {
     let mut request = Request::new("ZRANDMEMBER", READS);
     request.key(key);
     Command::typed(request)
 }
 
-/// Returns a range of members by rank, score or lexicographic order, in either direction. Members; with
-/// `WITHSCORES`, pairs of member and score.
+/// Returns a range of members by rank, score or lexicographic order, in either direction. The reply lists
+/// members or, with `WITHSCORES`, pairs of member and score.
 ///
 /// `ZRANGE key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]`
 ///
 /// O(log(N)+M) with N members, M of which are returned. Since Redis 1.2.0. Errors: those of the server;
-/// `UnexpectedReply` if `T` does not fit the reply.
+/// `UnexpectedReply` if the reply cannot be converted to `T`.
 pub fn zrange<T>(
     key: impl ToArg,
     start: impl ToArg,
@@ -285,7 +286,7 @@ pub fn zrange<T>(
 /// `ZRANGEBYLEX key min max [LIMIT offset count]`
 ///
 /// O(log(N)+M) with N members, M of which are returned. Since Redis 2.8.9. Errors: those of the server;
-/// `UnexpectedReply` if `T` does not fit the reply.
+/// `UnexpectedReply` if the reply cannot be converted to `T`.
 #[deprecated(note = "since Redis 6.2.0: `ZRANGE` with the `BYLEX` argument instead")]
 pub fn zrangebylex<T>(
     key: impl ToArg,
@@ -304,7 +305,7 @@ pub fn zrangebylex<T>(
 /// `ZRANGEBYSCORE key min max [WITHSCORES] [LIMIT offset count]`
 ///
 /// O(log(N)+M) with N members, M of which are returned. Since Redis 1.0.5. Errors: those of the server;
-/// `UnexpectedReply` if `T` does not fit the reply.
+/// `UnexpectedReply` if the reply cannot be converted to `T`.
 #[deprecated(note = "since Redis 6.2.0: `ZRANGE` with the `BYSCORE` argument instead")]
 pub fn zrangebyscore<T>(
     key: impl ToArg,
@@ -405,7 +406,7 @@ pub fn zremrangebyscore(key: impl ToArg, min: impl ToArg, max: impl ToArg) -> Co
 /// `ZREVRANGE key start stop [WITHSCORES]`
 ///
 /// O(log(N)+M) with N members, M of which are returned. Since Redis 1.2.0. Errors: those of the server;
-/// `UnexpectedReply` if `T` does not fit the reply.
+/// `UnexpectedReply` if the reply cannot be converted to `T`.
 #[deprecated(note = "since Redis 6.2.0: `ZRANGE` with the `REV` argument instead")]
 pub fn zrevrange<T>(
     key: impl ToArg,
@@ -424,7 +425,7 @@ pub fn zrevrange<T>(
 /// `ZREVRANGEBYLEX key max min [LIMIT offset count]`
 ///
 /// O(log(N)+M) with N members, M of which are returned. Since Redis 2.8.9. Errors: those of the server;
-/// `UnexpectedReply` if `T` does not fit the reply.
+/// `UnexpectedReply` if the reply cannot be converted to `T`.
 #[deprecated(note = "since Redis 6.2.0: `ZRANGE` with the `REV` and `BYLEX` arguments instead")]
 pub fn zrevrangebylex<T>(
     key: impl ToArg,
@@ -443,7 +444,7 @@ pub fn zrevrangebylex<T>(
 /// `ZREVRANGEBYSCORE key max min [WITHSCORES] [LIMIT offset count]`
 ///
 /// O(log(N)+M) with N members, M of which are returned. Since Redis 2.2.0. Errors: those of the server;
-/// `UnexpectedReply` if `T` does not fit the reply.
+/// `UnexpectedReply` if the reply cannot be converted to `T`.
 #[deprecated(note = "since Redis 6.2.0: `ZRANGE` with the `REV` and `BYSCORE` arguments instead")]
 pub fn zrevrangebyscore<T>(
     key: impl ToArg,
@@ -472,12 +473,13 @@ pub fn zrevrank(
     Command::typed(request)
 }
 
-/// Iterates over the members and scores of a sorted set. Pairs of member and score, from a cursor that begins
-/// with 0 and ends with 0.
+/// Iterates over the members and scores of a sorted set. Start with cursor 0; the iteration is complete when
+/// the reply's cursor is 0. The elements are pairs of member and score.
 ///
 /// `ZSCAN key cursor [MATCH pattern] [COUNT count] [NOSCORES]`
 ///
-/// O(1). Since Redis 2.8.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(1). Since Redis 2.8.0. Errors: those of the server; `UnexpectedReply` if the reply cannot be converted
+/// to `T`.
 pub fn zscan<T>(key: impl ToArg, cursor: impl ToArg) -> Command<(), (u64, Vec<T>), options::Zscan> {
     let mut request = Request::new("ZSCAN", READS);
     request.key(key);
@@ -501,7 +503,8 @@ pub fn zscore(key: impl ToArg, member: impl ToArg) -> Command<(), Option<f64>> {
 ///
 /// `ZUNION numkeys key … [WEIGHTS weight …] [AGGREGATE SUM | MIN | MAX] [WITHSCORES]`
 ///
-/// O(N). Since Redis 6.2.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(N). Since Redis 6.2.0. Errors: those of the server; `UnexpectedReply` if the reply cannot be converted
+/// to `T`.
 pub fn zunion<T>(keys: impl ToArgs) -> Command<(), Vec<T>, options::Zunion> {
     let mut request = Request::new("ZUNION", READS);
     request.arg(keys.count());

@@ -44,8 +44,8 @@ pub fn xadd(
 ///
 /// `XAUTOCLAIM key group consumer min-idle-time start [COUNT count] [JUSTID]`
 ///
-/// O(1) if COUNT is small. Since Redis 6.2.0. Errors: those of the server; `UnexpectedReply` if `T` does not
-/// fit the reply.
+/// O(1) if COUNT is small. Since Redis 6.2.0. Errors: those of the server; `UnexpectedReply` if the reply
+/// cannot be converted to `T`.
 pub fn xautoclaim<T>(
     key: impl ToArg,
     group: impl ToArg,
@@ -68,7 +68,7 @@ pub fn xautoclaim<T>(
 /// [FORCE] [JUSTID] [LASTID id]`
 ///
 /// O(log N) for each message, with N pending messages in the group. Since Redis 5.0.0. Errors: those of the
-/// server; `UnexpectedReply` if `T` does not fit the reply.
+/// server; `UnexpectedReply` if the reply cannot be converted to `T`.
 pub fn xclaim<T>(
     key: impl ToArg,
     group: impl ToArg,
@@ -190,7 +190,8 @@ pub fn xgroup_setid(
 ///
 /// `XINFO CONSUMERS key groupname`
 ///
-/// O(1). Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(1). Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if the reply cannot be converted
+/// to `T`.
 pub fn xinfo_consumers<T>(key: impl ToArg, group: impl ToArg) -> Command<(), Vec<T>> {
     let mut request = Request::new("XINFO CONSUMERS", READS);
     request.key(key);
@@ -202,7 +203,8 @@ pub fn xinfo_consumers<T>(key: impl ToArg, group: impl ToArg) -> Command<(), Vec
 ///
 /// `XINFO GROUPS key`
 ///
-/// O(1). Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(1). Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if the reply cannot be converted
+/// to `T`.
 pub fn xinfo_groups<T>(key: impl ToArg) -> Command<(), Vec<T>> {
     let mut request = Request::new("XINFO GROUPS", READS);
     request.key(key);
@@ -222,7 +224,8 @@ pub fn xinfo_help() -> Command<(), Vec<String>> {
 ///
 /// `XINFO STREAM key [FULL [COUNT count]]`
 ///
-/// O(1). Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(1). Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if the reply cannot be converted
+/// to `T`.
 pub fn xinfo_stream<T>(key: impl ToArg) -> Command<(), T, options::XinfoStream> {
     let mut request = Request::new("XINFO STREAM", READS);
     request.key(key);
@@ -245,8 +248,8 @@ pub fn xlen(key: impl ToArg) -> Command<(), i64> {
 /// `XPENDING key group`
 ///
 /// O(N) in the number of messages returned, or of messages examined with IDLE. The summary is O(N) in the
-/// number of consumers. Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit
-/// the reply.
+/// number of consumers. Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if the reply cannot
+/// be converted to `T`.
 pub fn xpending<T>(key: impl ToArg, group: impl ToArg) -> Command<(), T> {
     let mut request = Request::new("XPENDING", READS);
     request.key(key);
@@ -259,8 +262,8 @@ pub fn xpending<T>(key: impl ToArg, group: impl ToArg) -> Command<(), T> {
 /// `XPENDING key group [IDLE min-idle-time] start end count [consumer]`
 ///
 /// O(N) in the number of messages returned, or of messages examined with IDLE. The summary is O(N) in the
-/// number of consumers. Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit
-/// the reply.
+/// number of consumers. Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if the reply cannot
+/// be converted to `T`.
 pub fn xpending_range<T>(
     key: impl ToArg,
     group: impl ToArg,
@@ -283,7 +286,7 @@ pub fn xpending_range<T>(
 /// `XRANGE key start end [COUNT count]`
 ///
 /// O(N) in the number of entries returned. Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply`
-/// if `T` does not fit the reply.
+/// if the reply cannot be converted to `T`.
 pub fn xrange<T>(
     key: impl ToArg,
     start: impl ToArg,
@@ -296,14 +299,14 @@ pub fn xrange<T>(
     Command::typed(request)
 }
 
-/// Returns the entries of streams after given IDs. May block until entries arrive. Pairs of stream and
-/// entries; none if there are no new entries. Only `xread_block` waits for some.
+/// Returns the entries of streams after given IDs. May block until entries arrive. The reply lists pairs of
+/// stream and entries, or null if there are no new entries. To wait for new entries, use `xread_block`.
 ///
 /// `XREAD [COUNT count] STREAMS key … id …`
 ///
 /// For each stream mentioned: O(N) in the number of entries returned. An XADD is O(M) in the number of
-/// clients that it unblocks. Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if `T` does
-/// not fit the reply.
+/// clients that it unblocks. Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if the reply
+/// cannot be converted to `T`.
 pub fn xread<T>(keys: impl ToArgs, ids: impl ToArgs) -> Command<(), T, options::Xread> {
     let mut request = Request::new("XREAD", READS);
     request.end_of_options();
@@ -313,17 +316,17 @@ pub fn xread<T>(keys: impl ToArgs, ids: impl ToArgs) -> Command<(), T, options::
     Command::typed(request)
 }
 
-/// Returns the entries of streams after given IDs. May block until entries arrive. Pairs of stream and
-/// entries; none after the timeout.
+/// Returns the entries of streams after given IDs. May block until entries arrive. The reply lists pairs of
+/// stream and entries, or null after the timeout.
 ///
 /// `XREAD [COUNT count] BLOCK milliseconds STREAMS key … id …`
 ///
 /// For each stream mentioned: O(N) in the number of entries returned. An XADD is O(M) in the number of
-/// clients that it unblocks. Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if `T` does
-/// not fit the reply.
+/// clients that it unblocks. Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if the reply
+/// cannot be converted to `T`.
 ///
-/// It may block the later commands of the connection, so it is not a method of [`Client`](crate::Client),
-/// whose connections are shared.
+/// This command may block later commands on its connection, so it is not a method of
+/// [`Client`](crate::Client), whose connections are shared.
 pub fn xread_block<T>(
     milliseconds: impl ToArg,
     keys: impl ToArgs,
@@ -339,14 +342,14 @@ pub fn xread_block<T>(
     Command::typed(request)
 }
 
-/// Returns entries to a consumer of a group. May block until entries arrive. Pairs of stream and entries;
-/// none if there are no new entries. Only `xreadgroup_block` waits for some.
+/// Returns entries to a consumer of a group. May block until entries arrive. The reply lists pairs of stream
+/// and entries, or null if there are no new entries. To wait for new entries, use `xreadgroup_block`.
 ///
 /// `XREADGROUP GROUP group consumer [COUNT count] [NOACK] STREAMS key … id …`
 ///
 /// For each stream mentioned: O(M) in the number of entries returned. An XADD is O(N) in the number of
-/// clients that it unblocks. Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if `T` does
-/// not fit the reply.
+/// clients that it unblocks. Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if the reply
+/// cannot be converted to `T`.
 pub fn xreadgroup<T>(
     group: impl ToArg,
     consumer: impl ToArg,
@@ -364,17 +367,17 @@ pub fn xreadgroup<T>(
     Command::typed(request)
 }
 
-/// Returns entries to a consumer of a group. May block until entries arrive. Pairs of stream and entries;
-/// none after the timeout.
+/// Returns entries to a consumer of a group. May block until entries arrive. The reply lists pairs of stream
+/// and entries, or null after the timeout.
 ///
 /// `XREADGROUP GROUP group consumer [COUNT count] BLOCK milliseconds [NOACK] STREAMS key … id …`
 ///
 /// For each stream mentioned: O(M) in the number of entries returned. An XADD is O(N) in the number of
-/// clients that it unblocks. Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if `T` does
-/// not fit the reply.
+/// clients that it unblocks. Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply` if the reply
+/// cannot be converted to `T`.
 ///
-/// It may block the later commands of the connection, so it is not a method of [`Client`](crate::Client),
-/// whose connections are shared.
+/// This command may block later commands on its connection, so it is not a method of
+/// [`Client`](crate::Client), whose connections are shared.
 pub fn xreadgroup_block<T>(
     group: impl ToArg,
     consumer: impl ToArg,
@@ -400,7 +403,7 @@ pub fn xreadgroup_block<T>(
 /// `XREVRANGE key end start [COUNT count]`
 ///
 /// O(N) in the number of entries returned. Since Redis 5.0.0. Errors: those of the server; `UnexpectedReply`
-/// if `T` does not fit the reply.
+/// if the reply cannot be converted to `T`.
 pub fn xrevrange<T>(
     key: impl ToArg,
     end: impl ToArg,

@@ -47,7 +47,8 @@ pub fn decrby(key: impl ToArg, decrement: impl ToArg) -> Command<(), i64> {
 ///
 /// `GET key`
 ///
-/// O(1). Since Redis 1.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(1). Since Redis 1.0.0. Errors: those of the server; `UnexpectedReply` if the reply cannot be converted
+/// to `T`.
 pub fn get<T>(key: impl ToArg) -> Command<(), Option<T>> {
     let mut request = Request::new("GET", READS);
     request.key(key);
@@ -58,7 +59,8 @@ pub fn get<T>(key: impl ToArg) -> Command<(), Option<T>> {
 ///
 /// `GETDEL key`
 ///
-/// O(1). Since Redis 6.2.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(1). Since Redis 6.2.0. Errors: those of the server; `UnexpectedReply` if the reply cannot be converted
+/// to `T`.
 pub fn getdel<T>(key: impl ToArg) -> Command<(), Option<T>> {
     let mut request = Request::new("GETDEL", PLAIN);
     request.key(key);
@@ -70,7 +72,8 @@ pub fn getdel<T>(key: impl ToArg) -> Command<(), Option<T>> {
 /// `GETEX key [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT unix-time-milliseconds |
 /// PERSIST]`
 ///
-/// O(1). Since Redis 6.2.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(1). Since Redis 6.2.0. Errors: those of the server; `UnexpectedReply` if the reply cannot be converted
+/// to `T`.
 pub fn getex<T>(key: impl ToArg) -> Command<(), Option<T>, options::Getex> {
     let mut request = Request::new("GETEX", PLAIN);
     request.key(key);
@@ -82,7 +85,7 @@ pub fn getex<T>(key: impl ToArg) -> Command<(), Option<T>, options::Getex> {
 /// `GETRANGE key start end`
 ///
 /// O(N) with N the length of the reply. Since Redis 2.4.0. Errors: those of the server; `UnexpectedReply` if
-/// `T` does not fit the reply.
+/// the reply cannot be converted to `T`.
 pub fn getrange<T>(key: impl ToArg, start: impl ToArg, end: impl ToArg) -> Command<(), T> {
     let mut request = Request::new("GETRANGE", READS);
     request.key(key);
@@ -95,7 +98,8 @@ pub fn getrange<T>(key: impl ToArg, start: impl ToArg, end: impl ToArg) -> Comma
 ///
 /// `GETSET key value`
 ///
-/// O(1). Since Redis 1.0.0. Errors: those of the server; `UnexpectedReply` if `T` does not fit the reply.
+/// O(1). Since Redis 1.0.0. Errors: those of the server; `UnexpectedReply` if the reply cannot be converted
+/// to `T`.
 #[deprecated(note = "since Redis 6.2.0: `SET` with the `GET` argument instead")]
 pub fn getset<T>(key: impl ToArg, value: impl ToArg) -> Command<(), Option<T>> {
     let mut request = Request::new("GETSET", PLAIN);
@@ -144,7 +148,7 @@ pub fn incrbyfloat(key: impl ToArg, increment: impl ToArg) -> Command<(), f64> {
 /// `LCS key1 key2 [MINMATCHLEN len] [WITHMATCHLEN]`
 ///
 /// O(N*M) with N and M the lengths of the strings. Since Redis 7.0.0. Errors: those of the server;
-/// `UnexpectedReply` if `T` does not fit the reply.
+/// `UnexpectedReply` if the reply cannot be converted to `T`.
 pub fn lcs<T>(key1: impl ToArg, key2: impl ToArg) -> Command<(), T, options::Lcs> {
     let mut request = Request::new("LCS", READS);
     request.key(key1);
@@ -157,7 +161,7 @@ pub fn lcs<T>(key1: impl ToArg, key2: impl ToArg) -> Command<(), T, options::Lcs
 /// `LCS key1 key2 IDX [MINMATCHLEN len] [WITHMATCHLEN]`
 ///
 /// O(N*M) with N and M the lengths of the strings. Since Redis 7.0.0. Errors: those of the server;
-/// `UnexpectedReply` if `T` does not fit the reply.
+/// `UnexpectedReply` if the reply cannot be converted to `T`.
 pub fn lcs_idx<T>(key1: impl ToArg, key2: impl ToArg) -> Command<(), T, options::LcsIdx> {
     let mut request = Request::new("LCS", READS);
     request.key(key1);
@@ -183,8 +187,8 @@ pub fn lcs_len(key1: impl ToArg, key2: impl ToArg) -> Command<(), i64, options::
 ///
 /// `MGET key …`
 ///
-/// O(N) with N the number of keys. Since Redis 1.0.0. Errors: those of the server; `UnexpectedReply` if `T`
-/// does not fit the reply.
+/// O(N) with N the number of keys. Since Redis 1.0.0. Errors: those of the server; `UnexpectedReply` if the
+/// reply cannot be converted to `T`.
 pub fn mget<T>(keys: impl ToArgs) -> Command<(), Vec<Option<T>>> {
     let mut request = Request::new("MGET", READS);
     request.keys(keys);
@@ -226,8 +230,8 @@ pub fn psetex(key: impl ToArg, milliseconds: impl ToArg, value: impl ToArg) -> C
     Command::typed(request)
 }
 
-/// Sets the string value of a key and replaces a previous value of any type. True if the value was written;
-/// false if a condition was not met.
+/// Sets the string value of a key and replaces a previous value of any type. The reply is true if the value
+/// was written, and false if a condition was not met.
 ///
 /// `SET key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT
 /// unix-time-milliseconds | KEEPTTL]`
@@ -295,7 +299,7 @@ pub fn strlen(key: impl ToArg) -> Command<(), i64> {
 /// `SUBSTR key start end`
 ///
 /// O(N) with N the length of the reply. Since Redis 1.0.0. Errors: those of the server; `UnexpectedReply` if
-/// `T` does not fit the reply.
+/// the reply cannot be converted to `T`.
 #[deprecated(note = "since Redis 2.0.0: `GETRANGE` instead")]
 pub fn substr<T>(key: impl ToArg, start: impl ToArg, end: impl ToArg) -> Command<(), T> {
     let mut request = Request::new("SUBSTR", READS);

@@ -13,8 +13,8 @@ use crate::request::Request;
 ///
 /// O(N) in the number of queued commands. Since Redis 2.0.0. Errors: those of the server.
 ///
-/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
-/// whose connections are shared.
+/// This command changes or reports the state of its connection, so it is not a method of
+/// [`Client`](crate::Client), whose connections are shared.
 pub fn discard() -> Command<(), ()> {
     Command::typed(Request::new("DISCARD", BINDS))
 }
@@ -23,11 +23,11 @@ pub fn discard() -> Command<(), ()> {
 ///
 /// `EXEC`
 ///
-/// Depends on the queued commands. Since Redis 1.2.0. Errors: those of the server; `UnexpectedReply` if `T`
-/// does not fit the reply.
+/// Depends on the queued commands. Since Redis 1.2.0. Errors: those of the server; `UnexpectedReply` if the
+/// reply cannot be converted to `T`.
 ///
-/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
-/// whose connections are shared.
+/// This command changes or reports the state of its connection, so it is not a method of
+/// [`Client`](crate::Client), whose connections are shared.
 pub fn exec<T>() -> Command<(), T> {
     Command::typed(Request::new("EXEC", BINDS))
 }
@@ -38,8 +38,8 @@ pub fn exec<T>() -> Command<(), T> {
 ///
 /// O(1). Since Redis 1.2.0. Errors: those of the server.
 ///
-/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
-/// whose connections are shared.
+/// This command changes or reports the state of its connection, so it is not a method of
+/// [`Client`](crate::Client), whose connections are shared.
 pub fn multi() -> Command<(), ()> {
     Command::typed(Request::new("MULTI", BINDS))
 }
@@ -50,8 +50,8 @@ pub fn multi() -> Command<(), ()> {
 ///
 /// O(1). Since Redis 2.2.0. Errors: those of the server.
 ///
-/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
-/// whose connections are shared.
+/// This command changes or reports the state of its connection, so it is not a method of
+/// [`Client`](crate::Client), whose connections are shared.
 pub fn unwatch() -> Command<(), ()> {
     Command::typed(Request::new("UNWATCH", BINDS))
 }
@@ -62,8 +62,8 @@ pub fn unwatch() -> Command<(), ()> {
 ///
 /// O(1) for every key. Since Redis 2.2.0. Errors: those of the server.
 ///
-/// It changes or reports the state of the connection, so it is not a method of [`Client`](crate::Client),
-/// whose connections are shared.
+/// This command changes or reports the state of its connection, so it is not a method of
+/// [`Client`](crate::Client), whose connections are shared.
 pub fn watch(keys: impl ToArgs) -> Command<(), ()> {
     let mut request = Request::new("WATCH", BINDS);
     request.keys(keys);

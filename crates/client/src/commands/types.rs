@@ -23,7 +23,7 @@ impl ToArg for Side {
     }
 }
 
-/// An end of a sorted set.
+/// The end of a sorted set from which members are popped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extreme {
     /// `MIN`.
@@ -42,7 +42,7 @@ impl ToArg for Extreme {
     }
 }
 
-/// Where an element goes.
+/// The position of a new element, relative to an existing one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// `BEFORE`.
@@ -86,7 +86,7 @@ impl ToArg for Unit {
     }
 }
 
-/// How the scores of a member are combined.
+/// How the scores of a member in several sorted sets are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Aggregate {
     /// `SUM`.
@@ -168,7 +168,7 @@ impl ToArg for Switch {
     }
 }
 
-/// The replies that the server sends.
+/// Which replies the server sends to the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replies {
     /// `ON`.
@@ -237,7 +237,7 @@ impl ToArg for Durability {
     }
 }
 
-/// The type of the clients.
+/// The type of the clients to list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientType {
     /// `NORMAL`.

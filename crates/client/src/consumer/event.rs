@@ -41,7 +41,7 @@ pub enum Event<'a> {
         id: Id,
         /// The number of deliveries.
         deliveries: u64,
-        /// The error of the last attempt, or a note that no handler finished.
+        /// The error of the last attempt, or a note that no handler has finished on this entry.
         why: &'a str,
         /// What happens to the entry.
         fate: Fate,
@@ -78,7 +78,7 @@ pub enum Fate {
     DeadLetter,
     /// It was acknowledged and is not handled again.
     Discarded,
-    /// It stays pending, and no member with these settings handles it.
+    /// It stays pending. Members with these settings do not handle it again.
     Kept,
 }
 
@@ -95,6 +95,7 @@ pub struct Summary {
     pub dead: u64,
     /// Entries that were taken over.
     pub claimed: u64,
-    /// Entries that were read but not finished. Another member, or this one after a restart, receives them immediately.
+    /// Entries that were read but not finished. Another member, or this one after a restart, can receive them
+    /// immediately.
     pub returned: u64,
 }

@@ -1,4 +1,4 @@
-//! Reports to the server about entries: acknowledged, dead, in progress, another attempt, returned.
+//! Reports the state of entries to the server: acknowledged, dead, in progress, attempted again, or returned.
 //!
 //! All of these commands are idempotent, so they are sent again after a lost connection.
 
@@ -43,7 +43,7 @@ pub(super) async fn acknowledge(db: &Client, plan: &Plan, ids: &[Id]) -> Result<
     acknowledged.await.map(|_| ())
 }
 
-/// Resets the idle time of entries that are being handled, and keeps their delivery counts.
+/// Resets the idle time of entries that are being handled. Does not change their delivery counts.
 pub(super) async fn reset_idle(db: &Client, plan: &Plan, ids: &[Id]) -> Result<()> {
     for ids in ids.chunks(IDS_MAX) {
         let claim = db.xclaim::<Id>(&plan.stream, &plan.group, &plan.member, 0, ids);
@@ -59,7 +59,7 @@ pub(super) async fn count_attempt(db: &Client, plan: &Plan, message: &Message) -
     Ok(!claim.await?.is_empty())
 }
 
-/// Moves an entry to the dead-letter stream, and retries temporary errors.
+/// Moves an entry to the dead-letter stream. Tries again after temporary errors.
 ///
 /// # Errors
 /// A permanent error.
@@ -111,8 +111,8 @@ async fn try_to_bury(
     BURY.run::<()>(db, [&plan.stream, stream], args).await
 }
 
-/// Lets other members claim this member's pending entries immediately. `begun` contains the entries that were handled
-/// and failed, with their counts. For other entries, this delivery is not counted.
+/// Lets other members claim this member's pending entries immediately. `begun` contains the entries whose handler
+/// failed, with their delivery counts. For other entries, the current delivery is not counted.
 pub(super) async fn give_back(db: &Client, plan: &Plan, begun: &HashMap<Id, u64>) -> Result<u64> {
     let mut returned = 0;
     let mut after = Id::default();
@@ -133,7 +133,7 @@ pub(super) async fn give_back(db: &Client, plan: &Plan, begun: &HashMap<Id, u64>
         for (id, _, _, count) in listed {
             let count = match begun.get(&id) {
                 Some(count) => *count,
-                // The counts of entries that are kept without attempts left do not change.
+                // The count does not change for an entry that is kept although it has no attempts left.
                 None if count >= plan.attempts => count,
                 None => count - 1,
             };
@@ -146,7 +146,7 @@ pub(super) async fn give_back(db: &Client, plan: &Plan, begun: &HashMap<Id, u64>
 }
 
 fn release(plan: &Plan, count: u64, ids: &[Id]) -> Command<(), Vec<Id>, options::Xclaim> {
-    // Long enough that the next member that looks for abandoned entries claims these.
+    // An idle time that is long enough for the next member that looks for abandoned entries to claim these.
     let idle = plan.claim_idle + Duration::from_millis(1);
     commands::xclaim(&plan.stream, &plan.group, &plan.member, 0, ids)
         .idle(idle.as_millis() as u64)

@@ -166,7 +166,8 @@ pub(super) struct Page {
     /// The start of the next page; 0-0 after the last one.
     pub(super) next: Id,
     pub(super) entries: Vec<Delivered>,
-    /// Entries that had been deleted, which the server no longer lists as pending. Old servers do not report them.
+    /// Entries that had been deleted from the stream. The server no longer lists them as pending. Old servers do not
+    /// report them.
     pub(super) deleted: Vec<Id>,
 }
 

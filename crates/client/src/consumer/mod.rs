@@ -48,10 +48,11 @@ use std::time::Duration;
 
 /// The default number of handlers that run at the same time.
 const PARALLEL: usize = 16;
-/// A larger number is rejected as a mistake, because entries are held in memory.
+/// The maximum of [`Consumer::parallel`] plus [`Consumer::ahead`]. A larger number is rejected as a mistake, because
+/// entries are held in memory.
 const HELD_MAX: usize = 65_536;
 const CLAIM_IDLE: Duration = Duration::from_secs(30);
-/// With a lower value, a member would lose its entries during a network delay.
+/// The minimum of [`Consumer::claim_idle`]. With a lower value, a member would lose its entries during a network delay.
 const CLAIM_IDLE_MIN: Duration = Duration::from_millis(100);
 const ATTEMPTS: u64 = 5;
 const RETRY_FIRST: Duration = Duration::from_secs(1);
@@ -226,8 +227,8 @@ impl Consumer {
     }
 
     /// Sets the idle time after which pending entries of other members are taken over. Default: 30 s; at least 100 ms.
-    /// All members of a group should use the same value. The idle time of an entry does not grow while the entry is
-    /// being handled.
+    /// All members of a group should use the same value. While an entry is being handled, the consumer resets the
+    /// entry's idle time.
     pub fn claim_idle(mut self, idle: Duration) -> Consumer {
         self.plan.claim_idle = idle;
         self
@@ -282,7 +283,7 @@ impl Consumer {
 
     /// Handles entries with the same value in this field one after the other, in the order of the stream. Entries with
     /// other values continue in parallel. A failed entry delays later entries with the same value until it has been
-    /// handled or the consumer gives up on it. Entries without the field have no order.
+    /// handled or the consumer gives up on it. Entries without the field are handled in any order.
     ///
     /// **The order is guaranteed only within one member**: the server distributes entries over the members of a group
     /// regardless of their fields. To keep an order across several members, use one stream per member.

@@ -16,7 +16,7 @@ pub(super) struct Queue {
 }
 
 impl Queue {
-    /// Adds an entry. With a key, it waits for earlier entries of the same key. O(log entries).
+    /// Adds an entry. If the entry has a key, it waits for earlier entries of the same key. O(log entries).
     pub(super) fn add(&mut self, id: Id, key: Option<&Bytes>) {
         if let Some(key) = key {
             if let Some(line) = self.by_key.get_mut(key) {
@@ -33,7 +33,7 @@ impl Queue {
         self.ready.pop_front()
     }
 
-    /// Schedules another attempt of an entry for this time. Later entries of its key continue to wait.
+    /// Schedules another attempt to handle an entry at this time. Later entries of its key continue to wait.
     pub(super) fn again(&mut self, id: Id, at: Instant) {
         self.due.insert((at, id));
     }
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_of_a_key_take_turns_and_others_pass_them() {
+    fn entries_of_a_key_wait_for_each_other_but_not_for_other_keys() {
         let mut queue = Queue::default();
         let [a, b] = [Bytes::from("a"), Bytes::from("b")];
         // Claimed entries may arrive in any order.

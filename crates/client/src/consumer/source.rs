@@ -16,9 +16,10 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The longest wait for new entries. A dead connection is noticed after this time.
+/// The longest time that one command waits for new entries, in milliseconds. A dead connection is noticed soon after
+/// this time.
 const BLOCK_MS_MAX: u128 = 5_000;
-/// How long a reply may take beyond that wait.
+/// How long a reply may take in addition to the time for which its command waits.
 const REPLY_MARGIN: Duration = Duration::from_secs(5);
 
 /// The number of pending entries that one command lists.
@@ -38,7 +39,8 @@ pub(super) struct Source {
     had_group: bool,
     /// This member's pending entries after this ID have not been checked yet.
     recover_after: Option<Id>,
-    /// Where the scan for abandoned entries continues. The next field is when it starts again.
+    /// The ID at which the scan for abandoned entries continues. The next field is the time at which the scan starts
+    /// again.
     claim_from: Id,
     claim_at: Instant,
     /// True if the last step claimed entries, so that new entries are next.
@@ -47,7 +49,7 @@ pub(super) struct Source {
     last_seen: Id,
 }
 
-/// The result of a step.
+/// The entries that a step returned.
 #[derive(Debug, Default)]
 pub(super) struct StepResult {
     pub(super) messages: Vec<Message>,
@@ -224,7 +226,7 @@ impl Source {
                 .xpending_range::<Pending>(&plan.stream, &plan.group, first, last, PAGE_LEN)
                 .consumer(&plan.member)
                 .await?;
-            // Any number of other entries may be between the first and the last.
+            // Any number of other pending entries may lie between the first and the last of these IDs.
             let end = listed.last().filter(|_| listed.len() == PAGE_LEN).map(|one| one.0);
             counts.extend(listed.into_iter().map(|(id, _, _, count)| (id, count)));
             ids.retain(|id| end.is_some_and(|end| *id > end));

@@ -8,8 +8,8 @@
 //!
 //! 1. An entry is held from its arrival until the server has confirmed its result. The source requests only as many
 //!    entries as there is room for, so `held` never exceeds the room.
-//! 2. At most one step of the source, one acknowledgment and one report of entries in progress run at a time. Results
-//!    that arrive in the meantime are sent with the next one.
+//! 2. At most one step of the source, one acknowledgment command and one reset of idle times run at a time. Results
+//!    that arrive in the meantime are sent with the next command.
 //! 3. All of these are tasks in `handlers` or `background`, which are dropped together with the worker.
 
 use super::event::{Event, Fate, Summary};
@@ -52,7 +52,7 @@ impl Backoff {
 struct Held {
     message: Message,
     key: Option<Bytes>,
-    /// The server last reset the entry's idle time at this time or later.
+    /// A time before the server last reset the entry's idle time. The entry has been idle at most since then.
     touched: Instant,
     /// When its handler began.
     began: Instant,
@@ -101,7 +101,7 @@ pub(super) struct Worker<F> {
     burials: usize,
     is_resetting_idle: bool,
     idle_reset_at: Instant,
-    /// When shutdown must be complete, after it has begun.
+    /// When the shutdown must be complete. `None` until it begins.
     deadline: Option<Instant>,
     failure: Option<Error>,
     summary: Summary,
@@ -252,7 +252,7 @@ where
         });
     }
 
-    /// Reports long-running entries, so that other members do not claim them.
+    /// Resets the idle time of entries that have been running for long, so that other members do not claim them.
     fn begin_idle_reset(&mut self, now: Instant) {
         if now < self.idle_reset_at {
             return;
@@ -383,7 +383,7 @@ where
                     Err(error) => {
                         let again_in = self.acknowledge_backoff.next();
                         self.acknowledge_at = Instant::now() + again_in;
-                        // The next attempt acknowledges these first, together with others.
+                        // Put these IDs first, so that the next acknowledgment includes them.
                         self.done.splice(..0, ids);
                         self.interrupted(error, again_in);
                     }

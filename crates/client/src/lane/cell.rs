@@ -1,5 +1,5 @@
 //! The state that callers and the driver of a lane share: bytes to send, the callers that wait for replies, and whether
-//! the connection is open. A single lock, held only while bytes are copied.
+//! the connection is open. A single lock protects this state; it is held only while bytes are copied.
 
 use super::io::Writer;
 use super::pool::PoolSlot;
@@ -17,9 +17,10 @@ use std::fmt::Write as _;
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-/// A queue above this size grows by an eighth instead of doubling, to stay within the promised bound.
+/// A queue above this size, in bytes, grows by an eighth instead of doubling, so that its memory stays within the
+/// documented limit.
 const GROWS_TWOFOLD_MAX: usize = 256 << 10;
-/// The same threshold for entries.
+/// The same threshold for the number of entries.
 const ENTRIES_TWOFOLD_MAX: usize = 1024;
 /// The cost of a request in addition to its bytes: its entry, its slot, and the allocator's overhead.
 const ENTRY_BYTES: usize = size_of::<Entry>() + size_of::<Slot>() + 32;
@@ -38,7 +39,7 @@ pub enum WhenFull {
 /// How a lane is bounded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
-    /// Limit for the requests without a reply: their bytes, and the bookkeeping for each.
+    /// The limit for requests without a reply, in bytes: their arguments, and the overhead of each request.
     pub(crate) bytes_max: usize,
     pub(crate) when_full: WhenFull,
     /// The time limit of a command that has none of its own.
@@ -62,7 +63,7 @@ impl Bounds {
         }
     }
 
-    /// Handles a full queue: the caller gets an error, or waits with the others.
+    /// Handles a full queue: depending on `when_full`, the caller gets an error or waits for room.
     #[cold]
     pub(super) fn handle_full(
         &self,
@@ -89,7 +90,7 @@ impl Bounds {
 pub(crate) enum Submitted {
     /// The reply will arrive in this slot.
     Waits(Waiting),
-    /// The budget is full. The waker is woken when there is room, to try again.
+    /// The budget is full. The waker is woken when there is room, so that the caller can try again.
     Full,
     /// The reply is already known, and nothing is sent. Only a cache returns this, never a lane.
     Ready(Reply),
@@ -145,7 +146,7 @@ pub(crate) struct Cell {
     /// True while the driver's timer is running, so that the driver notices timeouts without being woken.
     pub(crate) ticks: bool,
     pub(crate) is_closed: bool,
-    /// True if the owner has closed the lane.
+    /// True if the lane was closed by its owner, and not because its connection was lost.
     is_given_up: bool,
     /// True if the lane accepts no more requests, and unsent ones have moved elsewhere. Replies to sent requests are
     /// still delivered.
@@ -486,7 +487,7 @@ pub(crate) fn retired() -> Error {
 }
 
 impl Cell {
-    /// A long queue grows in small steps, to stay within the promised bound.
+    /// A long queue grows in small steps, so that its memory stays within the documented limit.
     #[inline]
     fn make_room(&mut self, requests: &[Request], bounds: &Bounds) {
         let len = self.out.len();

@@ -29,7 +29,7 @@ use tokio::time::sleep;
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(2);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(1);
 const KEEPALIVE_PROBES: u32 = 2;
-/// If a host has several addresses and the earlier ones have not replied for this time, the next one is tried as well.
+/// If a host has several addresses and the earlier ones have not replied for this long, the next one is tried as well.
 const STAGGER: Duration = Duration::from_millis(250);
 /// The maximum number of addresses that are tried per host.
 const ADDRESSES_MAX: usize = 16;
@@ -44,7 +44,7 @@ pub(crate) const WINDOW_BYTES_MIN: usize = 16 << 10;
 /// How connections are opened and monitored.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tuning {
-    /// The operating system probes the connection after the peer has been silent for this time. `None` turns the probes
+    /// The operating system probes the connection after the peer has been silent for this long. `None` turns the probes
     /// off.
     pub(crate) keep_alive: Option<Duration>,
     /// How long a shared connection is idle before it sends PING.
@@ -53,7 +53,7 @@ pub(crate) struct Tuning {
     pub(crate) retry: (Duration, Duration),
     /// True if the name and version of this library are sent to the server.
     pub(crate) announces: bool,
-    /// The operating system closes a connection whose bytes the peer has not acknowledged for this time. This limit
+    /// The operating system closes a connection whose bytes the peer has not acknowledged for this long. This limit
     /// applies while the requests without a reply fit into the peer's receive window.
     pub(crate) unacked_max: Duration,
 }
@@ -71,7 +71,8 @@ impl Default for Tuning {
 }
 
 impl Tuning {
-    /// Lets the operating system notice a dead link before a command times out, so that a read can be sent again.
+    /// Sets the limit for unacknowledged bytes such that the operating system notices a dead link before a command
+    /// times out, so that a read can be sent again.
     pub(crate) fn limit_unacked(&mut self, silence_max: Duration, timeout: Option<Duration>) {
         let within = timeout.map_or(silence_max, |timeout| timeout * 2 / 3);
         self.unacked_max = within.max(UNACKED_MIN).min(silence_max);
@@ -101,10 +102,10 @@ pub(crate) struct Setup {
     pub(crate) connect_timeout: Duration,
     /// The server is a cluster replica that serves reads.
     pub(crate) readonly: bool,
-    /// A peer that owes a reply and is silent for this time is disconnected.
+    /// A peer that owes a reply and is silent for this long is disconnected.
     pub(crate) silence_max: Duration,
     pub(crate) tuning: Tuning,
-    /// The observers of its connections.
+    /// The observers of connections with this setup.
     pub(crate) observed: Option<Arc<ObservedServer>>,
     /// The request that turns on tracking. It is sent after the rest of the setup, requires RESP3, and must succeed.
     pub(crate) tracking: Option<Request>,
@@ -217,7 +218,7 @@ async fn first_to_connect(mut addresses: VecDeque<SocketAddr>) -> std::io::Resul
     }
 }
 
-/// TCP options: no delay, and how the operating system detects a dead peer.
+/// Sets the TCP options: no delay, and how the operating system detects a dead peer.
 fn watch(stream: &TcpStream, tuning: &Tuning) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(stream);
@@ -237,7 +238,7 @@ fn watch(stream: &TcpStream, tuning: &Tuning) -> std::io::Result<()> {
     Ok(())
 }
 
-/// TLS over a socket.
+/// Establishes TLS over a socket.
 #[cfg(feature = "tls")]
 async fn secure(
     setup: &Setup,
@@ -436,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_swallows_packets_does_not_hold_up_the_next_one() {
+    fn an_address_that_drops_packets_does_not_delay_the_next_address() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let good = listener.local_addr().unwrap();
         let hole = BlackHole::new();
@@ -454,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn the_system_gives_a_link_up_before_the_time_of_a_command_is_over() {
+    fn the_system_gives_up_a_link_before_a_command_times_out() {
         let seconds = Duration::from_secs_f64;
         for (silence, timeout, wanted) in [
             (4.0, Some(3.0), 2.0),

@@ -24,7 +24,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 use tokio::time::{Sleep, sleep};
 
-/// The resolution of time limits.
+/// The interval at which time limits are checked.
 const TICK: Duration = Duration::from_millis(10);
 /// The timer stops after this number of ticks without work.
 const IDLE_TICKS: u32 = 20;
@@ -34,8 +34,8 @@ const READ_BYTES: usize = 16 << 10;
 const CLAIMED_BYTES_MAX: usize = 1 << 20;
 /// The maximum number of reads in one turn.
 const READS_MAX: usize = 8;
-/// The pending replies are delivered in this number of waves. The constants below are the smallest and the largest
-/// wave.
+/// The pending replies are delivered in this number of waves. The next two constants are the smallest and the largest
+/// number of callers in a wave.
 const WAVES: usize = 4;
 const WAVE_MIN: usize = 2;
 const WAVE_MAX: usize = 64;
@@ -58,7 +58,8 @@ pub(crate) trait Watch: Send + Sync {
 pub(crate) struct Task {
     pub(crate) shared: Arc<Shared>,
     pub(crate) setup: Arc<Setup>,
-    /// If a reply is due and no bytes arrive for this time, the connection counts as lost.
+    /// If a reply is due and no bytes arrive for this long, the connection is considered lost. The limit is longer if
+    /// the waiting command has a longer time limit.
     pub(crate) silence_max: Duration,
     /// True if a lost connection is replaced. Otherwise, the lane closes when the connection is lost.
     pub(crate) reconnects: bool,
@@ -152,7 +153,7 @@ impl Task {
         }
     }
 
-    /// Callers that wait for a connection get an error.
+    /// Ends the lane. Callers that wait for a connection get an error.
     fn end(&self) {
         self.lose();
         self.shared.finish();
@@ -212,7 +213,7 @@ impl Jitter {
         Jitter(RandomState::new().hash_one(0) | 1)
     }
 
-    /// A random time between half and all of `time`.
+    /// A random time between `time / 2` and `time`.
     pub(crate) fn spread(&mut self, time: Duration) -> Duration {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -247,7 +248,7 @@ struct Link<'a> {
     timer: Pin<Box<Sleep>>,
     ticks: bool,
     idle_ticks: u32,
-    /// True if bytes have arrived since the last tick.
+    /// True if bytes have arrived from the peer since the last tick.
     heard: bool,
     last_heard: Instant,
     /// True if the requests without a reply may fill the peer's receive window.
@@ -493,7 +494,7 @@ impl<'a> Link<'a> {
 
     /// Raises the limit for unacknowledged bytes while the peer's receive window may be full. If a live peer reads
     /// nothing for a while, the operating system cannot distinguish that from a dead link and would close the
-    /// connection. A dead link is then noticed by its silence.
+    /// connection. A dead link is then noticed because no bytes arrive.
     fn limit_unacked(&mut self) {
         let may_fill_window = self.in_flight.exceeds(&self.task.shared, WINDOW_BYTES_MIN);
         if may_fill_window != self.may_fill_window {
@@ -502,24 +503,25 @@ impl<'a> Link<'a> {
         }
     }
 
-    /// The limit for silence: at least the longest time limit of a waiting command.
+    /// How long the peer may be silent: at least the time limit of the command whose reply comes next.
     fn silence_max(&self) -> Duration {
         let own = self.in_flight.first().and_then(|entry| entry.timeout);
         let patience = own.or(self.task.shared.bounds.timeout).unwrap_or(Duration::MAX);
         self.task.silence_max.max(patience)
     }
 
-    /// A new connection is tried after half of the first command's time limit.
+    /// The time without received bytes after which a new connection is tried: at most half of the time limit of the
+    /// command whose reply comes next.
     fn probes_after(&self) -> Duration {
         let own = self.in_flight.first().and_then(|entry| entry.timeout);
         let patience = own.or(self.task.shared.bounds.timeout).unwrap_or(Duration::MAX);
         self.task.silence_max.min(patience) / 2
     }
 
-    /// Opens a new connection, which shows whether the peer is alive. A server that is merely busy replies on neither
-    /// connection, or on the old one as well. If closing the old connection loses nothing, the new one replaces it,
-    /// early enough for a read to be sent again. A connection that has not delivered any reply is not given up this
-    /// early, so a slow command is sent again at most once.
+    /// Opens a new connection to test whether the peer is alive. A server that is merely busy replies on neither
+    /// connection, or on both. If only the new connection gets a reply, and closing the old one loses nothing, the new
+    /// one replaces it early enough for a read to be sent again. A connection that has not delivered any reply is not
+    /// given up this early, so a slow command is sent again at most once.
     fn begin_probe(&mut self) {
         let may = self.task.reconnects && self.was_useful && !self.has_probed;
         if may && self.in_flight.survives(&self.task.shared) {
@@ -556,7 +558,7 @@ impl<'a> Link<'a> {
         }
     }
 
-    /// Frees memory after a time without work.
+    /// Frees memory after a period without work.
     fn shrink(&mut self) {
         if self.buffer.is_empty() {
             self.buffer = BytesMut::new();

@@ -23,7 +23,7 @@ pub(super) fn is_needed(setup: &Setup) -> bool {
     setup.destination.wants_primary() || setup.credentials.may_change
 }
 
-/// Completes when the connection must be closed, with the reason.
+/// Completes when the connection must be closed, and returns the reason.
 pub(super) async fn watch(
     setup: &Setup,
     shared: &Shared,

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
-/// A larger buffer is freed when it is empty.
+/// A buffer larger than this is freed when it is empty.
 const KEPT_BYTES_MAX: usize = 64 << 10;
 
 /// The requests in progress on one connection.
@@ -23,12 +23,12 @@ pub(super) struct InFlight {
     entries: VecDeque<Entry>,
     /// The number of entries with their own time limit.
     own_timeouts: usize,
-    /// True if the request in progress waits for other clients. Used only on a connection of a pool.
+    /// True if the request in progress waits for other clients. Used only for connections in a pool.
     blocks: bool,
     /// The number of replies to the first entry that have arrived. The next field is their length in the buffer.
     seen: u32,
     seen_bytes: usize,
-    /// The number of these replies that say that the server is a replica.
+    /// The number of these replies that are errors because the server is a replica.
     rejected: u32,
     /// True if the server is a replica although a primary is required. The connection ends after the replies to sent
     /// requests.
@@ -81,7 +81,7 @@ impl InFlight {
         self.seen_bytes
     }
 
-    /// Reports whether the requests without a reply have more than `bytes` bytes. O(`bytes`).
+    /// Reports whether the requests without a reply are larger than `bytes` in total. O(`bytes`).
     pub(super) fn exceeds(&self, shared: &Shared, bytes: usize) -> bool {
         let mut sum = shared.lock().unanswered_bytes();
         sum > bytes
@@ -319,7 +319,7 @@ impl InFlight {
         shared.expire(now);
     }
 
-    /// Frees memory after a time without work.
+    /// Frees memory after a period without work.
     pub(super) fn shrink(&mut self, shared: &Shared) {
         if self.sent == self.sending.len() {
             self.sending = Vec::new();
@@ -333,8 +333,9 @@ impl InFlight {
         cell.entries.shrink_to_fit();
     }
 
-    /// Handles a lost connection: sent requests get the error, and the others are sent on the next connection. Call
-    /// this once [`Cell::stop_writing`](super::cell::Cell::stop_writing) has reported that no caller is writing.
+    /// Handles a lost connection: requests that were sent fail with this error, and the others are sent on the next
+    /// connection. Call this once [`Cell::stop_writing`](super::cell::Cell::stop_writing) has reported that no caller
+    /// is writing.
     pub(super) fn abandon(mut self, shared: &Shared, error: &Error) {
         let mut unsent = VecDeque::new();
         let mut unsent_bytes = 0;

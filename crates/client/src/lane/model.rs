@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
-/// The length of a request with one argument of one letter.
+/// The length of a request whose only argument is one letter.
 const LEN: usize = b"*1\r\n$1\r\nA\r\n".len();
 const TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -47,7 +47,8 @@ pub(crate) struct Wire(Arc<Mutex<End>>);
 
 #[derive(Debug)]
 struct End {
-    /// The number of bytes that each write accepts; writes after the last one accept all bytes. 0 means not now.
+    /// The number of bytes that each write accepts. 0 means that the socket cannot be written to now. Writes after the
+    /// last entry accept all bytes.
     takes: Vec<usize>,
     received: Vec<u8>,
     answered: usize,
@@ -140,7 +141,7 @@ impl Wire {
         }
     }
 
-    /// The letters of whole requests in the order of arrival, and whether a part of another request followed.
+    /// The letters of the complete requests in the order of arrival, and whether an incomplete request followed.
     fn letters(&self) -> (String, bool) {
         let end = lock(&self.0);
         let whole = end.received.chunks_exact(LEN);
@@ -303,13 +304,13 @@ fn check_to(preemptions: usize, run: impl Fn() + Sync + Send + 'static) {
     model.check(run);
 }
 
-/// How many times the server has received a letter.
+/// How many times the servers have received a letter.
 fn times(wires: &[Wire], letter: char) -> usize {
     wires.iter().map(|wire| wire.letters().0.matches(letter).count()).sum()
 }
 
 #[test]
-fn two_callers_at_once_get_each_its_own_reply_whatever_a_write_takes() {
+fn two_concurrent_callers_get_their_own_replies_even_after_partial_writes() {
     // The first write accepts all bytes, a part, or none.
     for takes in [&[][..], &[4], &[0], &[4, 0, 9]] {
         check(|| {
@@ -377,7 +378,7 @@ fn a_connection_lost_while_callers_queue_completes_each_call_once() {
 }
 
 #[test]
-fn the_first_replies_of_a_batch_may_come_before_all_of_it_was_sent() {
+fn the_first_replies_to_a_batch_may_arrive_before_the_whole_batch_was_sent() {
     for takes in [&[LEN + 3][..], &[LEN], &[LEN, 0]] {
         check(|| {
             let (lane, wires) = (wide(), [Wire::new(takes)]);
@@ -394,7 +395,7 @@ fn the_first_replies_of_a_batch_may_come_before_all_of_it_was_sent() {
 }
 
 #[test]
-fn a_reply_before_its_whole_request_was_sent_shifts_no_other_reply() {
+fn a_reply_to_a_partially_sent_request_shifts_no_other_reply() {
     for takes in [&[4][..], &[4, 0]] {
         check(|| {
             // The server replies `?` once it has received four bytes but no letter.
@@ -542,7 +543,7 @@ fn end_pool(pool: &Pool, lanes: &[Arc<Shared>; 2], drivers: [thread::JoinHandle<
 }
 
 #[test]
-fn a_piece_in_a_pool_finds_a_lane_that_rests_or_comes_to_rest() {
+fn a_piece_in_a_pool_is_taken_by_a_lane_that_is_or_becomes_idle() {
     // Exploring two preemptions takes minutes.
     check_to(1, || {
         let (pool, lanes) = seats();
@@ -558,7 +559,7 @@ fn a_piece_in_a_pool_finds_a_lane_that_rests_or_comes_to_rest() {
 }
 
 #[test]
-fn a_piece_in_a_pool_outlives_a_lane_that_is_lost_before_it_is_sent() {
+fn a_piece_in_a_pool_is_still_sent_after_its_first_lane_is_lost() {
     check(|| {
         let (pool, lanes) = seats();
         // The first lane's connection accepts nothing and is cut, now or when it is written to.

@@ -7,9 +7,9 @@
 //! Order: pieces are taken in the order in which they were queued. If a connection is lost, its unsent pieces return to
 //! the front.
 //!
-//! An idle lane is in `idle`. A caller that queues a piece takes a lane out of `idle` and wakes it. A lane that
-//! loses its connection while pieces are waiting wakes another lane, because it may have been woken for these pieces
-//! itself.
+//! An idle lane is in `idle`. A caller that queues a piece takes a lane out of `idle` and wakes it. A lane that loses
+//! its connection while pieces are waiting wakes another lane, because the lost lane may be the one that was woken for
+//! these pieces.
 //!
 //! Locks: the pool's lock may be taken while a cell's lock is held, never the other way round. While the pool's lock is
 //! held, no task is woken and no entry is dropped.
@@ -47,7 +47,7 @@ struct State {
     bytes: usize,
     /// The tasks that wait for room, and their time limits.
     waiting: WaitQueue,
-    /// Idle lanes, the most recently idle one last. It is woken first, so that no more connections are used than
+    /// Idle lanes, the most recently used one last. That one is woken first, so that no more connections are used than
     /// necessary.
     idle: Vec<(usize, Waker)>,
     /// The number of lanes whose task has not ended.
@@ -311,7 +311,7 @@ impl PoolSlot {
         wake(called);
     }
 
-    /// Moves the pieces that no lane has taken elsewhere.
+    /// Returns errors for the pieces that no lane has taken, so that their callers send them elsewhere.
     pub(crate) fn reject_unsent(&self) {
         self.pool.reject_unsent();
     }
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lane_that_rested_last_is_called_and_one_call_is_for_one_piece() {
+    fn the_most_recently_idle_lane_is_woken_once_per_piece() {
         let (pool, [a, b]) = pool();
         assert!(a.rest() && b.rest());
         let _first = submit(&pool, "x");
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_that_took_without_being_called_is_not_called_while_it_is_busy() {
+    fn a_lane_that_took_a_piece_unprompted_is_not_woken_while_it_is_busy() {
         let (pool, [a, b]) = pool();
         assert!(a.rest() && b.rest());
         let _first = submit(&pool, "x");
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_that_leaves_passes_its_call_on_and_gives_back_what_it_has_not_sent() {
+    fn a_lost_lane_wakes_another_and_returns_its_unsent_piece() {
         let (pool, [a, b]) = pool();
         assert!(a.rest() && b.rest());
         let _first = submit(&pool, "x");
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn after_the_end_of_the_last_lane_no_call_waits() {
+    fn no_call_waits_after_the_last_lane_has_ended() {
         let (pool, [a, b]) = pool();
         let waits = submit(&pool, "x");
         a.pool_slot.end();

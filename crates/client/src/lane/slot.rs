@@ -78,7 +78,7 @@ impl Slot {
         }
     }
 
-    /// Returns the reply, only once. If it has not arrived, `waker` is woken when it does.
+    /// Returns the reply the first time it is available. If it has not arrived yet, `waker` is woken when it arrives.
     #[inline]
     pub(crate) fn poll(&self, waker: &Waker) -> Poll<Answer> {
         let mut state = self.lock();

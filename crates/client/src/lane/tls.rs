@@ -10,7 +10,7 @@
 //!
 //! 1. Plain bytes are accepted only when the operating system has taken all earlier records, and at most
 //!    [`RECORDS_BYTES_MAX`] bytes at a time. This limits the amount of encrypted data that cannot be sent yet.
-//! 2. Accepted bytes count as sent, whatever happens to their records, since it is unknown whether the server received
+//! 2. Accepted bytes count as sent, regardless of what happens to their records, since the server may have received
 //!    some of them. A socket error is reported by the next call.
 //! 3. A writer that leaves unsent records wakes the driver, whose next `poll_read` sends them as soon as the socket
 //!    accepts them. The driver reads whether or not it can write.
@@ -30,11 +30,11 @@ use tokio::net::{TcpStream, tcp};
 
 /// The limit for accepted bytes, and for records that wait for the socket.
 const RECORDS_BYTES_MAX: usize = 64 << 10;
-/// The size of one read, which is two of the longest records.
+/// The size of one read: two records of maximum length.
 const READ_BYTES: usize = 32 << 10;
 
 thread_local! {
-    /// Received bytes until they are decrypted. Empty between calls.
+    /// Received bytes that are not decrypted yet. Empty between calls.
     static RECEIVED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 

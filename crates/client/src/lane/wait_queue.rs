@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_a_tasks_times_counts_and_no_time_is_none() {
+    fn the_earliest_time_limit_of_a_task_counts_and_no_limit_never_expires() {
         let now = Instant::now();
         let (early, late) = (now + Duration::from_secs(1), now + Duration::from_secs(2));
         let (one, other) =

@@ -3,7 +3,7 @@
 //! | part | what it is |
 //! |---|---|
 //! | this file | the trait and the types of its arguments |
-//! | `course` | a command that is observed |
+//! | `observed` | the state of a command that is observed |
 //! | `statistics` | the counters of every client |
 //! | `trace` | spans and events for the crate `tracing`, with the feature of that name |
 //! | `meter` | metrics for the crate `metrics`, with the feature of that name |
@@ -76,13 +76,13 @@ pub trait Observer: Send + Sync + 'static {
     /// The queue is full, and the command waits for room.
     fn queue_full(&self, _call: &Call<'_>) {}
 
-    /// A connection was opened, the first one or a new one.
+    /// A connection was opened, for the first time or again.
     fn connected(&self, _endpoint: &Endpoint, _connection: &Connected) {}
 
     /// A connection was lost, or closed by the client ([`Kind::Closed`]).
     fn disconnected(&self, _endpoint: &Endpoint, _why: &Error) {}
 
-    /// An attempt to reconnect failed. The next attempt follows after `wait` at the latest.
+    /// An attempt to reconnect failed. The next attempt follows after at most `wait`.
     fn reconnecting(&self, _endpoint: &Endpoint, _why: &Error, _wait: Duration) {}
 }
 
@@ -197,7 +197,8 @@ pub enum Outcome<'a> {
 }
 
 impl<'a> Outcome<'a> {
-    /// Returns OpenTelemetry's `error.type`: one of a few short words. `None` if the command succeeded.
+    /// Returns the value for OpenTelemetry's attribute `error.type`: one of a few short words, or the server's error
+    /// code. `None` if the command succeeded.
     #[must_use]
     pub fn error_type(&self) -> Option<&'a str> {
         match self {
@@ -334,7 +335,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_is_of_one_of_few_types_whatever_a_server_says() {
+    fn errors_have_one_of_a_few_types_even_if_a_server_sends_any_text() {
         for (text, expected) in [
             ("WRONGTYPE Operation", "WRONGTYPE"),
             ("ERR unknown command 'x'", "ERR"),
@@ -355,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_given_back_as_what_it_is_or_not_at_all() {
+    fn a_token_returns_its_value_only_as_its_own_type() {
         assert_eq!(Token::new(5_u32).into::<u32>(), Some(5));
         assert_eq!(Token::new(5_u32).into::<u64>(), None);
         assert_eq!(Token::default().into::<u32>(), None);

@@ -1,4 +1,4 @@
-//! The state of a command that is observed, and the calls of its observers.
+//! The state of a command that is observed, and the calls to its observers.
 
 use super::{Call, ObservedServer, Outcome, Token};
 use crate::command::{SendPlan, State, Target};
@@ -18,7 +18,7 @@ pub(crate) struct ObservedState {
 }
 
 impl ObservedState {
-    /// Like [`State::poll`], with calls of the observers.
+    /// Like [`State::poll`], but also calls the observers.
     #[inline]
     pub(crate) fn poll(
         &mut self,
@@ -166,7 +166,7 @@ mod tests {
     use crate::request::Traits;
 
     #[test]
-    fn several_commands_are_called_by_their_name_if_it_is_one() {
+    fn several_commands_are_named_after_their_common_name() {
         let named = |names: &[&str]| {
             let request = |name: &&str| Request::new(name, Traits::default());
             name(&names.iter().map(request).collect::<Vec<_>>())

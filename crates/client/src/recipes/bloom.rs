@@ -8,7 +8,7 @@ use crate::commands;
 use crate::error::{Error, Kind, Result};
 use crate::request::{Request, Traits};
 
-/// The number of items in one batch.
+/// The maximum number of items in one batch.
 const AT_ONCE: usize = 4096;
 /// The maximum number of bits in a string.
 const BITS_MAX: f64 = (1_u64 << 32) as f64;
@@ -85,7 +85,7 @@ impl Bloom {
         (0..u64::from(self.hashes)).map(move |at| first.wrapping_add(at.wrapping_mul(step)) % bits)
     }
 
-    /// One BITFIELD for an item, with this operation for each of its bits.
+    /// Builds a BITFIELD command for an item, with this operation for each of the item's bits.
     fn command(
         &self,
         name: &str,

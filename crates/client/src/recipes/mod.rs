@@ -5,7 +5,7 @@
 //! | [`ShardedMap`] | stores a large map in many small hashes, which the server stores compactly |
 //! | [`ShardedSet`] | stores a large set of integers in many small sets |
 //! | [`shard_key`] | the rule that assigns an element to a shard |
-//! | [`Bloom`] | a Bloom filter: reports reliably that an item is not in the set, with a few bits per item |
+//! | [`Bloom`] | a Bloom filter: uses a few bits per item, and reports reliably that an item is not in the set |
 //!
 //! The recipes use ordinary commands, so other programs can share the data. The format and the rules are stable: they
 //! are part of the public interface.

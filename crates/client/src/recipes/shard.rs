@@ -54,7 +54,8 @@ impl Rule {
         }
     }
 
-    /// The shard of an element, or an error if iterations do not reach that shard.
+    /// The shard of an element, or an error if its number is out of range, because iterations would not reach that
+    /// shard.
     pub(super) fn shard_within(&self, key: &[u8]) -> Result<u64> {
         let shard = self.shard(key);
         if shard < self.shards() {
@@ -89,7 +90,7 @@ mod tests {
 
     /// The values are those of Python's `binascii.crc32`.
     #[test]
-    fn keys_are_spread_as_by_the_rule_in_other_languages() {
+    fn keys_have_the_same_shards_as_in_other_languages() {
         assert_eq!(crc32(b"123456789"), 0xCBF4_3926);
         for (key, million, few) in [
             ("ana", "user:1570", "user:170"),

@@ -9,13 +9,14 @@ use crate::error::Result;
 use crate::reply::FromReply;
 use std::collections::BTreeMap;
 
-/// The number of commands in one batch.
+/// The maximum number of commands in one batch.
 pub(super) const AT_ONCE: usize = 1000;
 
 /// A large map, stored in many small hashes (shards) to save memory.
 ///
 /// A server stores a small hash as a listpack, which takes a fraction of the memory of the same number of keys. In
-/// Redis, a million users of a few bytes each take 72 MB as keys `user:N`, and 10 MB in hashes of 1,000 users.
+/// Redis, a million users with values of a few bytes take 72 MB as keys `user:N`, and 10 MB in hashes of 1,000 users
+/// each.
 ///
 /// - Choose a `shard_size` of at most the server's `hash-max-listpack-entries` (512 in Redis 7, often raised to 1,024
 ///   for this purpose), and values of at most `hash-max-listpack-value`. A larger shard is stored as a hash table, and
@@ -101,7 +102,7 @@ impl ShardedMap {
         Ok(self.db.hdel(self.shard_key(&key)?, field).await? == 1)
     }
 
-    /// Adds to a value and returns the result. A missing value counts as 0.
+    /// Adds `by` to a value and returns the result. A missing value counts as 0.
     ///
     /// # Errors
     /// Those of [`shard_key`](Self::shard_key), and the server's error, for example if the value is not an integer.

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_list_is_not_nothing() {
+    fn an_empty_list_is_not_nil() {
         for (text, is_there) in [("*0|", true), ("*-1|", false), ("_|", false), ("~0|", true)] {
             let list = reply(text).read::<Option<Vec<String>>>().unwrap();
             assert_eq!(list, is_there.then(Vec::new), "{text}");
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_maps_may_be_nothing_or_lists() {
+    fn values_of_maps_may_be_nil_or_lists() {
         for text in ["*4|$1|a|$1|1|$1|b|$-1|", "%2|$1|a|:1|$1|b|_|"] {
             let map = reply(text).read::<HashMap<String, Option<i64>>>().unwrap();
             assert_eq!(map, HashMap::from([("a".into(), Some(1)), ("b".into(), None)]));

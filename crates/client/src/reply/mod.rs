@@ -17,8 +17,8 @@ use brisk_resp::reply::read::{Part, ReplyReader};
 use brisk_resp::reply::value::Value;
 use bytes::{Buf, Bytes, BytesMut};
 
-/// A reply up to this size is copied out of the buffer. A copy costs less than sharing the buffer, and does not keep it
-/// alive.
+/// A reply up to this size is copied out of the buffer. A copy costs less than sharing the buffer, and does not keep
+/// the buffer alive.
 const SMALL_BYTES_MAX: usize = 38;
 
 /// The bytes of a whole reply, or of several replies, to be converted later.
@@ -81,7 +81,7 @@ impl Reply {
         }
     }
 
-    /// Returns a cursor at the beginning of the reply.
+    /// Returns a reader that starts at the beginning of the reply.
     #[must_use]
     pub fn reader(&self) -> Reader<'_> {
         let owner = match &self.0 {
@@ -101,7 +101,7 @@ impl Reply {
     }
 }
 
-/// A cursor in the bytes of a reply.
+/// A cursor over the bytes of a reply.
 #[derive(Clone, Debug)]
 pub struct Reader<'a> {
     parts: ReplyReader<'a>,
@@ -195,7 +195,7 @@ pub trait FromReply: Sized {
     }
 }
 
-/// Before values are read, memory is reserved for at most this many.
+/// The maximum number of elements for which memory is reserved before they are read.
 pub(crate) const COLLECT_MAX: usize = 4096;
 
 impl FromReply for Value {

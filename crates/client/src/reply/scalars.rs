@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_no_string_no_number_and_no_character() {
+    fn nil_is_not_a_string_a_number_or_a_character() {
         for text in ["$-1|", "_|", "*-1|"] {
             assert_eq!(read::<String>(text).unwrap_err().kind(), Kind::UnexpectedReply);
             assert_eq!(read::<Arc<str>>(text).unwrap_err().kind(), Kind::UnexpectedReply);
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_has_the_type_and_the_length_of_a_value_and_nothing_of_the_value() {
+    fn an_error_shows_the_type_and_length_of_a_value_but_not_the_value() {
         fn error<T: FromReply + std::fmt::Debug>(text: &str) -> String {
             let error = read::<T>(text).unwrap_err();
             assert_eq!(error.kind(), Kind::UnexpectedReply);
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_does_not_fit_is_an_error_and_not_cut() {
+    fn a_number_that_does_not_fit_is_an_error_and_not_truncated() {
         assert_eq!(read::<i8>(":127|").unwrap(), 127);
         assert!(read::<i8>(":128|").is_err());
         assert!(read::<u32>("$2|-1|").is_err());

@@ -48,10 +48,10 @@ impl Message {
 impl Subscriber {
     /// Subscribes to the events of keys in a database that match a pattern. Each message is a [`KeyspaceEvent`].
     ///
-    /// The server publishes them only if its directive `notify-keyspace-events` contains `K` and letters for the kinds
-    /// of events (`KA` covers nearly all of them). It publishes `expired` when it removes the key, which may be after
-    /// the expiry time. Events that occur while the connection is lost are missed. In a cluster, each node publishes
-    /// only the events of its own keys.
+    /// The server publishes these messages only if its directive `notify-keyspace-events` contains `K` and letters for
+    /// the kinds of events (`KA` covers nearly all of them). It publishes `expired` when it removes the key, which may
+    /// be after the expiry time. Events that occur while the connection is lost are missed. In a cluster, each node
+    /// publishes only the events of its own keys.
     ///
     /// ```no_run
     /// # async fn example(db: brisk::Client) -> brisk::Result<()> {
@@ -69,8 +69,8 @@ impl Subscriber {
         self.psubscribe([channel(KEYSPACE, db, pattern.as_ref())])
     }
 
-    /// Subscribes to one kind of event of all keys, for example `expired`, or to the events that match a pattern. Like
-    /// [`Subscriber::keyspace_events`], except that the letter in the directive is `E`.
+    /// Subscribes to one kind of event, for example `expired`, or to the kinds of events that match a pattern, for all
+    /// keys. Like [`Subscriber::keyspace_events`], except that the letter in the directive is `E`.
     pub fn key_events(&self, db: u32, event: impl AsRef<[u8]>) -> Confirmation<'_> {
         self.psubscribe([channel(KEYEVENT, db, event.as_ref())])
     }
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn both_forms_give_the_same_and_others_nothing() {
+    fn both_kinds_of_channels_give_the_same_event_and_other_channels_none() {
         let expected = Some((12, "a__:b".to_owned(), "set".to_owned()));
         assert_eq!(event("__keyspace@12__:a__:b", "set"), expected);
         assert_eq!(event("__keyevent@12__:set", "a__:b"), expected);

@@ -180,7 +180,7 @@ impl Listener {
             }
             buffer.reserve(4096);
             let lost = |error: std::io::Error| Error::socket("", error);
-            // Reading and writing do not wait for each other: a server may stop reading until its replies are read.
+            // Reading and writing must not wait for each other: a server may stop reading until its replies are read.
             tokio::select! {
                 read = poll_fn(|cx| reader.poll_read(cx, buffer)) => {
                     silent = false;
@@ -205,7 +205,7 @@ impl Listener {
         }
     }
 
-    /// Handles a message of the server. In RESP2 an array takes the place of a push message.
+    /// Handles a message of the server. In RESP2, messages are arrays instead of push messages.
     fn handle_message(&self, reply: &Reply) -> Result<()> {
         let mut reader = reply.reader();
         let count = match reader.part() {

@@ -16,7 +16,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-/// The maximum number of names without a reply, sent or not. Further ones are rejected.
+/// The maximum number of names in requests without a reply, sent or not. Further names are rejected.
 const PENDING_MAX: usize = 1 << 20;
 
 /// The kind of a subscription.
@@ -213,7 +213,7 @@ struct ChangeSet {
     ends: bool,
 }
 
-/// The confirmation of a change to subscriptions. Nothing is sent before the confirmation is polled or [waited
+/// The confirmation of a change to subscriptions. Nothing is sent before this future is polled or [waited
 /// for](Self::wait).
 ///
 /// The client's time limit applies. If the time limit passes, or the future is dropped, the change remains queued and
@@ -244,7 +244,7 @@ impl<'a> Confirmation<'a> {
         Confirmation { shared, home, changes: ChangeSet { kind, names, ends }, timeout, call: None }
     }
 
-    /// Sets the time limit for the server's confirmation, instead of the client's.
+    /// Overrides the client's time limit for the server's confirmation.
     pub fn timeout(mut self, timeout: Duration) -> Confirmation<'a> {
         self.timeout = Some(timeout);
         self

@@ -1,4 +1,4 @@
-//! The same cases over a bad network: replies are right, or there is an error that says what happened.
+//! The cases of the contract over a bad network: each reply is correct, or there is an error that says what happened.
 
 use super::{Case, all, block_on, ways};
 use brisk::{Builder, Client, Error, Kind, Lanes};
@@ -12,8 +12,8 @@ use std::time::Duration;
 /// In the first round, connections are cut after this many bytes in one direction. Later rounds cut them later, up to
 /// the end of what a case sends.
 const CUTS_FROM: u64 = 1;
-/// How much later the next round cuts, in percent and in bytes. The cuts are close together at the beginning, during
-/// the login.
+/// How much later the next round cuts, in percent (the next constant: in bytes). The cuts are close together at the
+/// beginning, during the login.
 const CUT_LATER_PERCENT: u64 = 50;
 const CUT_LATER_BYTES: u64 = 37;
 const CUT_MAX: u64 = 30_000;
@@ -66,7 +66,7 @@ async fn beside<T>(trouble: impl FnOnce() + Send, work: impl Future<Output = T>)
 }
 
 #[test]
-fn bytes_that_come_one_by_one_or_slowly_change_nothing() {
+fn bytes_that_arrive_one_by_one_or_slowly_give_the_same_replies() {
     each(|_, link, protocol| {
         block_on(async {
             let split = Split { single_bytes: 3000, bytes_max: 90, seed: u64::from(protocol) };
@@ -86,7 +86,7 @@ fn bytes_that_come_one_by_one_or_slowly_change_nothing() {
 }
 
 #[test]
-fn a_connection_that_ends_behind_any_byte_gives_no_wrong_reply() {
+fn a_connection_cut_after_any_byte_gives_no_wrong_reply() {
     each(|server, link, protocol| {
         let (mut whole, mut cut, mut refused) = (0, 0, 0);
         block_on(async {
@@ -148,7 +148,7 @@ fn connections_that_are_cut_while_all_cases_run_give_no_wrong_reply() {
 }
 
 #[test]
-fn a_peer_that_falls_silent_is_an_error_in_time_and_no_wrong_reply() {
+fn a_peer_that_falls_silent_gives_a_timely_error_and_no_wrong_reply() {
     each(|_, link, protocol| {
         // Each protocol tests one direction.
         let direction = Direction::BOTH[usize::from(protocol) % 2];

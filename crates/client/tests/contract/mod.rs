@@ -1,10 +1,10 @@
-//! The contract: what a program may rely on, whatever the server, the protocol and the way to reach it. One list of
-//! cases runs over each way. The same cases also run over a bad network, where a case may end with an error of certain
-//! kinds, but never with a wrong reply.
+//! The contract: what a program may rely on with every server, every protocol and every way to reach the server. One
+//! list of cases runs over each way. The same cases also run over a bad network, where a case may end with an error of
+//! certain kinds, but never with a wrong reply.
 //!
 //! | part | what it is |
 //! |---|---|
-//! | [`ways`] | servers, protocols, and ways to reach them: one more way is one more row |
+//! | [`ways`] | servers, protocols, and ways to reach them, one per row |
 //! | [`values`] | cases: commands of each type |
 //! | [`edges`] | cases: errors, missing and empty values, binary and large values |
 //! | [`shapes`] | cases: batches, transactions, scripts, sessions, listeners |
@@ -68,7 +68,7 @@ fn each_case_holds_over_each_way() {
 }
 
 #[test]
-fn all_cases_hold_at_the_same_time_on_shared_connections() {
+fn all_cases_hold_concurrently_on_shared_connections() {
     ways::each(|reached| {
         block_on(async {
             let db = reached.builder().connect().await.expect("a server");

@@ -109,7 +109,7 @@ async fn listeners_hear_what_is_published(db: Client, key: String) -> Result<()>
                 assert_eq!(message.channel, key);
                 assert_eq!(message.payload, format!("{n}:{}", "x".repeat(n * 40)));
             }
-            // Messages that were published during the disconnection may be lost; the case does not
+            // Messages that were published while there was no connection may be lost; the case does not
             // wait for them.
             Some(Event::Gap) => return Ok(()),
             other => panic!("{other:?}"),

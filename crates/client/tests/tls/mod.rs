@@ -85,7 +85,7 @@ fn a_program_without_a_runtime_waits() {
 }
 
 #[test]
-fn hundreds_of_callers_get_each_its_own_reply() {
+fn hundreds_of_callers_each_get_their_own_reply() {
     for (site, _server) in sites() {
         for lanes in [1, 3] {
             run(async {
@@ -112,7 +112,7 @@ fn hundreds_of_callers_get_each_its_own_reply() {
 }
 
 #[test]
-fn records_in_any_pieces_are_the_same() {
+fn tls_records_are_read_correctly_in_any_pieces() {
     for (site, _server) in sites() {
         let link = Proxy::to(&site.address());
         for seed in 0..2 {
@@ -135,7 +135,7 @@ fn records_in_any_pieces_are_the_same() {
 }
 
 #[test]
-fn large_values_go_both_ways_at_once() {
+fn large_values_are_sent_both_ways_at_the_same_time() {
     for (site, _server) in sites() {
         run(async {
             let db = site.client(&site.address()).lanes(Lanes::Count(1));
@@ -266,7 +266,7 @@ async fn count(db: Client, key: String, over: Arc<AtomicBool>) -> (u64, u64) {
 }
 
 #[test]
-fn nothing_is_applied_twice_and_no_acknowledged_write_is_lost_by_cuts() {
+fn cuts_apply_nothing_twice_and_lose_no_acknowledged_write() {
     let site = Site::new();
     let _server = site.start(Launch::subject());
     let link = Proxy::to(&site.address());
@@ -303,7 +303,7 @@ fn nothing_is_applied_twice_and_no_acknowledged_write_is_lost_by_cuts() {
 }
 
 #[test]
-fn a_cut_differs_from_an_end_and_a_late_reply_from_a_missing_one() {
+fn a_cut_differs_from_a_clean_close_and_a_late_reply_from_a_missing_one() {
     for (site, server) in sites() {
         let link = Proxy::to(&site.address());
         run(async {
@@ -334,7 +334,7 @@ fn a_peer_with_the_wrong_identity_is_rejected() {
         let url = format!("rediss://{address}");
         let text = refusal(Client::builder(&url).tls(Tls::new().ca_pem(other.pem)));
         assert!(text.contains("UnknownIssuer") && text.contains(&address), "{text}");
-        // The operating system does not trust the authority either.
+        // The operating system does not trust the certificate authority either.
         let text = refusal(Client::builder(&url));
         assert!(text.contains("certificate") || text.contains("authorities"), "{text}");
         let text = refusal(site.client(&address).tls(site.tls().server_name("db.example.org")));
@@ -356,7 +356,7 @@ fn a_peer_with_the_wrong_identity_is_rejected() {
 }
 
 #[test]
-fn a_server_that_demands_a_certificate_gets_ours_or_says_that_it_wants_one() {
+fn a_server_that_requires_a_client_certificate_gets_it_or_the_error_says_so() {
     for launch in [Launch::redis, Launch::subject] {
         let site = Site::new();
         let _server = site.launch(launch()).set("tls-auth-clients", "yes").start();
@@ -403,7 +403,7 @@ fn invalid_tls_files_are_an_error_before_anything_is_sent() {
 }
 
 #[test]
-fn a_plain_server_is_no_tls_server_and_the_other_way_round() {
+fn connecting_with_tls_to_a_plain_server_or_vice_versa_is_an_error() {
     for (site, server) in sites() {
         let short = Duration::from_millis(300);
         // One server waits for the rest of a line. The other replies that this is not a request.
@@ -414,7 +414,7 @@ fn a_plain_server_is_no_tls_server_and_the_other_way_round() {
 }
 
 #[test]
-fn a_server_that_says_nothing_is_given_up_in_time() {
+fn a_silent_server_is_given_up_within_the_time_limit() {
     let site = Site::new();
     let _server = site.start(Launch::subject());
     let link = Proxy::to(&site.address());

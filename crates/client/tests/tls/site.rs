@@ -19,7 +19,7 @@ pub(crate) struct Authority {
 }
 
 impl Authority {
-    /// Each authority has a name of its own, because a certificate names its issuer.
+    /// Creates an authority. Each authority must have its own name, because a certificate names its issuer.
     pub(crate) fn new(name: &str) -> Authority {
         let mut params = CertificateParams::new(Vec::new()).expect("no names are good names");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -91,7 +91,7 @@ impl Site {
         Tls::new().ca_pem(self.authority.pem.clone())
     }
 
-    /// A builder for a client of the server at this address. The client trusts the authority.
+    /// A builder for a client of the server at this address. The client trusts the site's certificate authority.
     pub(crate) fn client(&self, address: &str) -> Builder {
         Client::builder(&format!("rediss://{address}")).tls(self.tls())
     }

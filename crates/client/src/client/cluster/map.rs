@@ -120,7 +120,8 @@ impl Map {
         self.slots.get(usize::from(slot)).is_some_and(|at| *at != UNASSIGNED)
     }
 
-    /// The index of a slot's shard. Without a slot, or if its node is unknown, the shard of the first slot. O(1).
+    /// The index of a slot's shard. Without a slot, or if the slot's node is unknown, the index of the first slot's
+    /// shard. O(1).
     #[inline]
     pub(crate) fn shard_index(&self, slot: Option<u16>) -> usize {
         let at = slot.and_then(|slot| self.slots.get(usize::from(slot)));
@@ -151,7 +152,7 @@ impl Map {
         Some(self.shards.len() - 1)
     }
 
-    /// Records that the primary at this index serves a slot, as a node has reported.
+    /// Records that the shard at this index serves a slot, as a node has reported.
     pub(crate) fn correct(&mut self, slot: u16, index: usize) {
         if let (Some(at), Ok(index)) = (self.slots.get_mut(usize::from(slot)), u16::try_from(index))
         {
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_go_to_their_shard_and_what_has_none_to_the_first() {
+    fn slots_map_to_their_shard_and_unassigned_slots_to_the_first_shard() {
         let mut map = Map::new(topology(&[(0..=99, 1, &[3]), (100..=200, 2, &[])]), None);
         assert_eq!((primary(&map, 0), primary(&map, 100)), ("h:1".into(), "h:2".into()));
         assert_eq!(map.shard(None).unwrap().primary.address, peer(1).address);
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn members_stay_in_a_new_map_if_their_role_does() {
+    fn members_stay_in_a_new_map_if_their_role_is_unchanged() {
         let before = Map::new(topology(&[(0..=99, 1, &[3]), (100..=200, 2, &[4])]), None);
         let after = Map::new(topology(&[(0..=99, 3, &[1]), (100..=200, 2, &[4])]), Some(&before));
         let kept = |member: &&Arc<Member>| before.members().any(|old| Arc::ptr_eq(old, member));

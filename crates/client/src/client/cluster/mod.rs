@@ -7,7 +7,7 @@
 //! | [`map`] | the nodes of the slots, and the lanes to them |
 //! | [`read_from`] | the choice between a primary and its replicas for reads |
 //! | [`redirect`] | replies that redirect a command to another node |
-//! | [`split`] | commands with keys of several slots |
+//! | [`split`] | commands with keys in several slots |
 //! | [`spread`] | requests that go to several nodes in parallel |
 //! | [`refresh`] | the task that keeps the map up to date |
 //!
@@ -55,7 +55,8 @@ use topology::{AddressMap, Topology};
 
 /// The maximum number of nodes of a cluster. The specification recommends up to 1,000.
 pub(crate) const NODES_MAX: usize = 1024;
-/// The lanes to a node that has left the cluster are closed when all replies have arrived, or after this time.
+/// The lanes to a node that has left the cluster are closed when all replies have arrived, but after this time at the
+/// latest.
 const DRAIN_MAX: Duration = Duration::from_secs(10);
 const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -79,7 +80,7 @@ pub(crate) struct Cluster {
     handle: Handle,
     read_from: ReadFrom,
     zone: Option<String>,
-    /// Selects the next replica.
+    /// A counter that selects the next replica.
     turn: AtomicUsize,
     is_closed: AtomicBool,
 }
@@ -264,7 +265,8 @@ impl Cluster {
         chosen.map(Arc::clone).ok_or_else(no_replica)
     }
 
-    /// If a reply redirects the requests, returns when they are sent again. Otherwise the reply is for the caller.
+    /// If a reply redirects the requests, returns when they are sent again. Returns `None` if the reply is for the
+    /// caller.
     #[inline]
     pub(crate) fn retry_after_reply(
         &self,
@@ -281,7 +283,7 @@ impl Cluster {
         }
     }
 
-    /// Redirects requests that were not sent to the node that the map now names.
+    /// Redirects requests that were never sent. They go to the node that the map now names.
     #[cold]
     fn retry_unsent(&self, error: &Error, redirects: &mut RedirectState) -> Option<Retry> {
         if matches!(error.kind(), Kind::Timeout(_)) {
@@ -346,7 +348,7 @@ impl Cluster {
         Some(Arc::clone(&map.shards().get(index)?.primary))
     }
 
-    /// Takes the slot's node from an error that a session or a subscriber received, if the error names one.
+    /// Updates the map from an error that a session or a subscriber received, if the error names the slot's new node.
     pub(crate) fn learn(&self, error: &Error) {
         let text = error.message().as_bytes();
         if error.code() == Some(Code::Moved)
@@ -480,7 +482,7 @@ impl Cluster {
         addresses.filter(|address| known.insert(*address)).cloned().collect()
     }
 
-    /// Applies a topology. Returns whether it differs from the previous one.
+    /// Replaces the map with this topology. Returns whether it differs from the previous one.
     fn take(&self, topology: Topology) -> bool {
         let (before, has_changed) = {
             let mut map = write(&self.map);

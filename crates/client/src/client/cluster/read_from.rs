@@ -13,13 +13,13 @@ pub enum ReadFrom {
     /// The primary, as for writes.
     #[default]
     Primary,
-    /// The replicas in turn; the primary if no replica is reachable.
+    /// The replicas, in turn. If no replica is reachable, the primary.
     PreferReplica,
     /// The replicas in turn, never the primary. If no replica is reachable, commands fail.
     Replica,
-    /// Replicas in the client's [zone](crate::Builder::zone), then the primary if it is in that zone, then as
-    /// [`ReadFrom::PreferReplica`]. Zones are known only if the nodes report them in CLUSTER SLOTS
-    /// (`availability-zone`). Brisk does not report them.
+    /// The replicas in the client's [zone](crate::Builder::zone). If none is reachable, the primary if it is in that
+    /// zone; otherwise as with [`ReadFrom::PreferReplica`]. Zones are known only if the nodes report them in CLUSTER
+    /// SLOTS (`availability-zone`). Brisk does not report them.
     Nearest,
 }
 
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn without_replicas_the_primary_answers_unless_it_must_not() {
+    fn without_replicas_reads_go_to_the_primary_unless_that_is_forbidden() {
         let shard = Shard { primary: member(0, "b", false), replicas: Vec::new() };
         assert_eq!(chosen(ReadFrom::PreferReplica, &shard, 5).as_deref(), Some("h:0"));
         assert_eq!(chosen(ReadFrom::Replica, &shard, 5), None);

@@ -9,10 +9,11 @@ use brisk_resp::reply::read::{Part, ReplyReader};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A command is redirected at most this number of times. With the pauses, that takes longer than a failover.
+/// A command is redirected at most this number of times. Including the pauses, this many redirections take longer than
+/// a failover.
 pub(crate) const HOPS_MAX: u8 = 64;
-/// The number of redirections without a pause. The limit prevents a tight loop between two nodes that redirect to each
-/// other.
+/// The number of redirections that are followed without a pause. The limit prevents a tight loop between two nodes that
+/// redirect to each other.
 const HOPS_AT_ONCE: u8 = 4;
 /// The first and the longest pause before a command is sent again.
 const PAUSE_FIRST: Duration = Duration::from_millis(5);
@@ -32,7 +33,7 @@ pub(crate) struct RedirectState {
     pub(crate) needs_asking: bool,
     /// True if the command must not go to a replica.
     pub(crate) to_primary: bool,
-    /// When the command began, if there are several nodes.
+    /// When the command began. Set only if there are several nodes.
     pub(crate) began: Option<Instant>,
     /// The node to which the command is being sent, or was sent.
     pub(crate) at: Option<Arc<Member>>,
@@ -48,7 +49,7 @@ pub(crate) enum Retry {
 }
 
 impl RedirectState {
-    /// A command that continues the time limit of another one.
+    /// The state of a command that shares the time limit of an earlier one, which began at `began`.
     pub(crate) fn continued(began: Option<Instant>, to_primary: bool) -> RedirectState {
         RedirectState { began, to_primary, ..RedirectState::default() }
     }
@@ -67,7 +68,7 @@ impl RedirectState {
         (self.has_target, self.needs_asking, self.at) = (true, needs_asking, Some(member));
     }
 
-    /// Counts a redirection; `None` if there were too many.
+    /// Counts a redirection. Returns when the command is sent again; `None` if there were too many redirections.
     pub(crate) fn count_hop(&mut self, waits: bool) -> Option<Retry> {
         if self.hops >= HOPS_MAX {
             return None;
@@ -187,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn redirections_are_read_also_without_a_host_and_with_colons_in_it() {
+    fn redirections_are_parsed_even_if_the_host_is_empty_or_contains_colons() {
         assert_eq!(target(b"MOVED 3999 127.0.0.1:6381"), Some((3999, "127.0.0.1", 6381)));
         assert_eq!(target(b"ASK 1 :6381"), Some((1, "", 6381)));
         assert_eq!(target(b"MOVED 1 ::1:7"), Some((1, "::1", 7)));
@@ -226,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn hops_are_bounded_and_slow_down() {
+    fn redirections_are_bounded_and_pause_increasingly() {
         let mut redirects = RedirectState::default();
         assert_eq!(redirects.count_hop(false), Some(Retry::Now));
         assert_eq!(redirects.count_hop(true), Some(Retry::After(PAUSE_FIRST)));

@@ -1,6 +1,6 @@
 //! Keeps the map up to date: one task reads the slots from a node periodically, and soon after a hint that something
 //! has changed. Without a cluster, the task queries the primary or the sentinels. The task has its own connection, so
-//! that it and the commands do not wait for each other.
+//! that its queries and the commands do not wait for each other.
 
 use super::Cluster;
 use super::source::{Role, Source, by_roles, by_sentinels};
@@ -18,10 +18,10 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
-/// The shortest time between two refreshes. It doubles while hints arrive and nothing changes.
+/// The shortest pause between two refreshes. The pause doubles while hints arrive but the map does not change.
 const PAUSE_FIRST: Duration = Duration::from_millis(100);
 const PAUSE_LONGEST: Duration = Duration::from_secs(1);
-/// If a node has not replied for this time, another one is queried as well.
+/// If a node has not replied for this long, another one is queried as well.
 const HEDGE: Duration = Duration::from_millis(100);
 /// The time limit for a node's reply.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(1);
@@ -222,7 +222,7 @@ pub(super) async fn keep_up(
         }
         pause = (pause * 2).min(PAUSE_LONGEST);
         if has_hint || open.is_in_trouble() {
-            // Another node may know more, because this one may be cut off from the others.
+            // Query another node next, because this one may be cut off from the others.
             scout = None;
             turn += 1;
         }

@@ -1,7 +1,8 @@
 //! The source of the map: the nodes of a cluster, a primary, or sentinels.
 //!
 //! A primary with its replicas, without a cluster, is treated as a cluster of one shard that has all slots. This file
-//! contains the differences: how the nodes are discovered and connected, and that a command may use any keys.
+//! contains the differences: how the client discovers the nodes and connects to them. A command may also use any
+//! combination of keys.
 
 use super::NODES_MAX;
 use super::refresh::{Discovered, Discovery, Scout};
@@ -17,11 +18,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// The interval at which the map is read without a hint. Cluster nodes redirect commands; without a cluster, only a
-/// refresh finds new replicas, so the next constant is shorter.
+/// The interval at which the map is read without a hint. Cluster nodes redirect commands. Without a cluster, only a
+/// refresh finds new replicas, so the interval for that case (the next constant) is shorter.
 const INTERVAL: Duration = Duration::from_secs(30);
 const INTERVAL_WITHOUT_REDIRECTS: Duration = Duration::from_secs(5);
-/// A replica may replicate from another replica. ROLE is followed for at most this number of steps.
+/// The maximum length of the replication chain that is followed with ROLE, because a replica may replicate from another
+/// replica.
 pub(super) const ROLES_MAX: usize = 4;
 
 /// The source of the list of nodes.
@@ -178,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn roles_are_read_as_both_kinds_of_servers_tell_them() {
+    fn roles_are_parsed_from_the_replies_of_primaries_and_replicas() {
         let primary = "*3|$6|master|:14|*2|*3|$9|127.0.0.1|$4|9001|$1|7|*3|$1|h|$4|9002|$1|0|";
         assert_eq!(
             read(primary).unwrap(),

@@ -1,4 +1,4 @@
-//! Commands with keys of several slots: six commands are split by slot, and their replies are merged.
+//! Commands with keys in several slots: six commands are split by slot, and the replies to their parts are merged.
 
 use crate::error::{Error, IN_PART};
 use crate::request::Request;
@@ -41,7 +41,7 @@ fn splits(request: &Request) -> Option<(SplitKind, usize)> {
     }
 }
 
-/// The server's error for keys of several slots.
+/// The server's error for keys in several slots.
 pub(crate) fn cross_slot_error() -> Error {
     Error::server(b"CROSSSLOT Keys in request don't hash to the same slot")
 }
@@ -49,7 +49,7 @@ pub(crate) fn cross_slot_error() -> Error {
 /// The slots that a request belongs to.
 #[derive(Debug)]
 pub(crate) enum SlotRouting {
-    /// Its keys are in one slot, or it has none.
+    /// Its keys are in one slot, or it has no keys.
     OneSlot(Option<u16>),
     /// Its keys are in several slots; these are its parts.
     Split(Merge, Vec<(u16, Request)>),

@@ -1,7 +1,7 @@
-//! Requests that go to several nodes: a batch, or a command with keys of several slots.
+//! Requests that go to several nodes: a batch, or a command with keys in several slots.
 //!
-//! Each request becomes one *leaf*, or one leaf for each slot of its keys. The leaves of one node are sent together, as
-//! a *part*. All parts are in progress at the same time. A leaf that is redirected continues alone. When all leaves
+//! Each request becomes one *leaf*, or one leaf for each slot of its keys. The leaves for one node are sent together,
+//! as a *part*. All parts are in progress at the same time. A leaf that is redirected continues alone. When all leaves
 //! have their replies, the replies are combined in the order of the requests.
 
 use super::Cluster;
@@ -159,7 +159,7 @@ impl Spread {
         let is_alone = leaves.len() == 1;
         for ((request, leaf), reply) in requests.into_iter().zip(leaves).zip(replies) {
             let mut redirects = RedirectState::continued(self.began, self.to_primary);
-            // A leaf that was alone has already been redirected as many times as allowed.
+            // A leaf that was sent alone has already been redirected as many times as allowed.
             let rejected = if is_alone { None } else { redirect::error(reply.as_bytes()) };
             let retry = rejected.zip(cluster).and_then(|(text, cluster)| {
                 redirects.at = cluster.primary(shard_index);
@@ -170,7 +170,7 @@ impl Spread {
                 continue;
             };
             let state = State::retry(cluster, retry, redirects);
-            // A separate index, so that no other leaf joins this one.
+            // An index that no shard has, so that no other leaf joins this one.
             let shard_index = usize::MAX;
             self.parts.push(Part {
                 shard_index,

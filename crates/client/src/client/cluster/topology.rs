@@ -10,7 +10,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-/// A user's function that translates the addresses of nodes.
+/// The user's function that translates the addresses of nodes.
 #[derive(Clone)]
 pub(crate) struct AddressMap(pub(crate) Arc<Translate>);
 
@@ -69,7 +69,7 @@ pub(crate) struct SlotOwner {
 /// All shards that serve slots, in the order of the slots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Topology {
-    /// Grows with each failover; a topology with a smaller epoch is older.
+    /// The cluster's epoch, which increases with each failover. A topology with a smaller epoch is older.
     pub(crate) epoch: u64,
     pub(crate) shards: Vec<SlotOwner>,
 }
@@ -120,7 +120,7 @@ impl Topology {
 }
 
 impl Topology {
-    /// A primary and its replicas, which have all slots.
+    /// The topology of a primary and its replicas, to which all slots belong.
     pub(crate) fn of_one(primary: Address, replicas: Vec<Address>) -> Topology {
         let peer = |address| Peer { address, zone: None };
         let mut replicas: Vec<Peer> = replicas.into_iter().map(peer).collect();
@@ -136,7 +136,7 @@ fn in_one_order(replicas: &mut Vec<Peer>) {
     replicas.dedup();
 }
 
-/// One range with its nodes, the primary first.
+/// Parses one range of slots with its nodes. The primary comes first.
 fn placed(range: &Value, context: &AddressContext<'_>) -> Option<SlotOwner> {
     let [first, last, primary, replicas @ ..] = range.as_slice()? else { return None };
     let slot = |value: &Value| {
@@ -152,7 +152,7 @@ fn placed(range: &Value, context: &AddressContext<'_>) -> Option<SlotOwner> {
     Some(SlotOwner { slots: vec![first..=last], primary: peer(primary, context)?, replicas })
 }
 
-/// `[host, port, id, metadata]`; the metadata is a map or a flat list.
+/// Parses a node: `[host, port, id, metadata]`. The metadata is a map or a flat list.
 fn peer(node: &Value, context: &AddressContext<'_>) -> Option<Peer> {
     let [host, port, more @ ..] = node.as_slice()? else { return None };
     let host = String::from_utf8_lossy(host.as_bytes().unwrap_or_default());

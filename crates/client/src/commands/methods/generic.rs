@@ -78,7 +78,7 @@ impl Client {
         commands::keys(pattern).on(self)
     }
 
-    /// Moves keys to another server. `OK`, or `NOKEY` if there was no key.
+    /// Moves keys to another server. The reply is `OK`, or `NOKEY` if none of the keys exists.
     ///
     /// `MIGRATE host port <key | ""> destination-db timeout [COPY] [REPLACE] [[AUTH password] | [AUTH2 username
     /// password]] [KEYS key …]`
@@ -211,7 +211,8 @@ impl Client {
         commands::restore(key, ttl, serialized_value).on(self)
     }
 
-    /// Iterates over the keys of the database. Keys, from a cursor that begins with 0 and ends with 0.
+    /// Iterates over the keys of the database. Start with cursor 0; the iteration is complete when the reply's
+    /// cursor is 0. The elements are keys.
     ///
     /// `SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]`
     pub fn scan<T>(&self, cursor: impl ToArg) -> Command<&Client, (u64, Vec<T>), options::Scan> {

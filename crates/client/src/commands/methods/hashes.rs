@@ -62,7 +62,7 @@ impl Client {
         commands::hget(key, field).on(self)
     }
 
-    /// Returns all fields and values of a hash. A map, or a list of pairs.
+    /// Returns all fields and values of a hash. The reply is a map, or a list of pairs.
     ///
     /// `HGETALL key`
     pub fn hgetall<T>(&self, key: impl ToArg) -> Command<&Client, T> {
@@ -196,8 +196,8 @@ impl Client {
         commands::hrandfield(key).on(self)
     }
 
-    /// Iterates over the fields and values of a hash. Pairs of field and value, from a cursor that begins with 0
-    /// and ends with 0.
+    /// Iterates over the fields and values of a hash. Start with cursor 0; the iteration is complete when the
+    /// reply's cursor is 0. The elements are pairs of field and value.
     ///
     /// `HSCAN key cursor [MATCH pattern] [COUNT count] [NOVALUES]`
     pub fn hscan<T>(

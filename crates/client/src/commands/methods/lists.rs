@@ -50,8 +50,8 @@ impl Client {
         commands::lmove(source, destination, from, to).on(self)
     }
 
-    /// Removes and returns elements at an end of the first list that is not empty. The key and the elements; none
-    /// if all lists are empty.
+    /// Removes and returns elements at an end of the first list that is not empty. The reply is the key and the
+    /// elements, or null if all lists are empty.
     ///
     /// `LMPOP numkeys key … <LEFT | RIGHT> [COUNT count]`
     pub fn lmpop<K, T>(

@@ -175,7 +175,8 @@ impl Client {
         commands::command_list().on(self)
     }
 
-    /// Returns the settings that match names or patterns, with their values. A map, or a list of pairs.
+    /// Returns the settings that match names or patterns, with their values. The reply is a map, or a list of
+    /// pairs.
     ///
     /// `CONFIG GET parameter …`
     pub fn config_get<T>(&self, parameters: impl ToArgs) -> Command<&Client, T> {

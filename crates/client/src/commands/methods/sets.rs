@@ -116,7 +116,8 @@ impl Client {
         commands::srem(key, members).on(self)
     }
 
-    /// Iterates over the members of a set. Members, from a cursor that begins with 0 and ends with 0.
+    /// Iterates over the members of a set. Start with cursor 0; the iteration is complete when the reply's cursor
+    /// is 0. The elements are members.
     ///
     /// `SSCAN key cursor [MATCH pattern] [COUNT count]`
     pub fn sscan<T>(

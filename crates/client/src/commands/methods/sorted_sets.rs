@@ -103,8 +103,8 @@ impl Client {
         commands::zlexcount(key, min, max).on(self)
     }
 
-    /// Removes and returns members of the first sorted set that is not empty. The key and pairs of member and
-    /// score; none if all sorted sets are empty.
+    /// Removes and returns members of the first sorted set that is not empty. The reply is the key and pairs of
+    /// member and score, or null if all sorted sets are empty.
     ///
     /// `ZMPOP numkeys key … <MIN | MAX> [COUNT count]`
     pub fn zmpop<K, T>(
@@ -126,14 +126,14 @@ impl Client {
         commands::zmscore(key, members).on(self)
     }
 
-    /// Removes and returns the members with the highest scores. Pairs of member and score.
+    /// Removes and returns the members with the highest scores. The reply lists pairs of member and score.
     ///
     /// `ZPOPMAX key [count]`
     pub fn zpopmax<T>(&self, key: impl ToArg) -> Command<&Client, Vec<(T, f64)>, options::Zpopmax> {
         commands::zpopmax(key).on(self)
     }
 
-    /// Removes and returns the members with the lowest scores. Pairs of member and score.
+    /// Removes and returns the members with the lowest scores. The reply lists pairs of member and score.
     ///
     /// `ZPOPMIN key [count]`
     pub fn zpopmin<T>(&self, key: impl ToArg) -> Command<&Client, Vec<(T, f64)>, options::Zpopmin> {
@@ -150,8 +150,8 @@ impl Client {
         commands::zrandmember(key).on(self)
     }
 
-    /// Returns a range of members by rank, score or lexicographic order, in either direction. Members; with
-    /// `WITHSCORES`, pairs of member and score.
+    /// Returns a range of members by rank, score or lexicographic order, in either direction. The reply lists
+    /// members or, with `WITHSCORES`, pairs of member and score.
     ///
     /// `ZRANGE key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]`
     pub fn zrange<T>(
@@ -241,8 +241,8 @@ impl Client {
         commands::zrevrank(key, member).on(self)
     }
 
-    /// Iterates over the members and scores of a sorted set. Pairs of member and score, from a cursor that begins
-    /// with 0 and ends with 0.
+    /// Iterates over the members and scores of a sorted set. Start with cursor 0; the iteration is complete when
+    /// the reply's cursor is 0. The elements are pairs of member and score.
     ///
     /// `ZSCAN key cursor [MATCH pattern] [COUNT count] [NOSCORES]`
     pub fn zscan<T>(

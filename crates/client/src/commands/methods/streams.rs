@@ -204,8 +204,8 @@ impl Client {
         commands::xrange(key, start, end).on(self)
     }
 
-    /// Returns the entries of streams after given IDs. May block until entries arrive. Pairs of stream and
-    /// entries; none if there are no new entries. Only `xread_block` waits for some.
+    /// Returns the entries of streams after given IDs. May block until entries arrive. The reply lists pairs of
+    /// stream and entries, or null if there are no new entries. To wait for new entries, use `xread_block`.
     ///
     /// `XREAD [COUNT count] STREAMS key … id …`
     pub fn xread<T>(
@@ -216,8 +216,8 @@ impl Client {
         commands::xread(keys, ids).on(self)
     }
 
-    /// Returns entries to a consumer of a group. May block until entries arrive. Pairs of stream and entries;
-    /// none if there are no new entries. Only `xreadgroup_block` waits for some.
+    /// Returns entries to a consumer of a group. May block until entries arrive. The reply lists pairs of stream
+    /// and entries, or null if there are no new entries. To wait for new entries, use `xreadgroup_block`.
     ///
     /// `XREADGROUP GROUP group consumer [COUNT count] [NOACK] STREAMS key … id …`
     pub fn xreadgroup<T>(

@@ -148,8 +148,8 @@ impl Client {
         commands::psetex(key, milliseconds, value).on(self)
     }
 
-    /// Sets the string value of a key and replaces a previous value of any type. True if the value was written;
-    /// false if a condition was not met.
+    /// Sets the string value of a key and replaces a previous value of any type. The reply is true if the value
+    /// was written, and false if a condition was not met.
     ///
     /// `SET key value [NX | XX] [GET] [EX seconds | PX milliseconds | EXAT unix-time-seconds | PXAT
     /// unix-time-milliseconds | KEEPTTL]`

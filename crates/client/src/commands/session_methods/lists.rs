@@ -25,7 +25,7 @@ impl Session {
     }
 
     /// Removes and returns elements at an end of the first list that is not empty. Blocks until there is one. The
-    /// key and the elements; none after the timeout.
+    /// reply is the key and the elements, or null after the timeout.
     ///
     /// `BLMPOP timeout numkeys key … <LEFT | RIGHT> [COUNT count]`
     pub fn blmpop<K, T>(
@@ -37,8 +37,8 @@ impl Session {
         commands::blmpop(timeout, keys, side).on(self)
     }
 
-    /// Removes and returns the first element of a list. Blocks until there is one. The key and the element; none
-    /// after the timeout.
+    /// Removes and returns the first element of a list. Blocks until there is one. The reply is the key and the
+    /// element, or null after the timeout.
     ///
     /// `BLPOP key … timeout`
     pub fn blpop<K, T>(
@@ -49,8 +49,8 @@ impl Session {
         commands::blpop(keys, timeout).on(self)
     }
 
-    /// Removes and returns the last element of a list. Blocks until there is one. The key and the element; none
-    /// after the timeout.
+    /// Removes and returns the last element of a list. Blocks until there is one. The reply is the key and the
+    /// element, or null after the timeout.
     ///
     /// `BRPOP key … timeout`
     pub fn brpop<K, T>(
@@ -101,8 +101,8 @@ impl Session {
         commands::lmove(source, destination, from, to).on(self)
     }
 
-    /// Removes and returns elements at an end of the first list that is not empty. The key and the elements; none
-    /// if all lists are empty.
+    /// Removes and returns elements at an end of the first list that is not empty. The reply is the key and the
+    /// elements, or null if all lists are empty.
     ///
     /// `LMPOP numkeys key … <LEFT | RIGHT> [COUNT count]`
     pub fn lmpop<K, T>(

@@ -10,8 +10,8 @@ use crate::session::Session;
 
 /// Commands of the group `sorted-set`.
 impl Session {
-    /// Removes and returns members of the first sorted set that is not empty. Blocks until there is one. The key
-    /// and pairs of member and score; none after the timeout.
+    /// Removes and returns members of the first sorted set that is not empty. Blocks until there is one. The
+    /// reply is the key and pairs of member and score, or null after the timeout.
     ///
     /// `BZMPOP timeout numkeys key … <MIN | MAX> [COUNT count]`
     pub fn bzmpop<K, T>(
@@ -23,8 +23,8 @@ impl Session {
         commands::bzmpop(timeout, keys, side).on(self)
     }
 
-    /// Removes and returns the member with the highest score. Blocks until there is one. The key, the member and
-    /// its score; none after the timeout.
+    /// Removes and returns the member with the highest score. Blocks until there is one. The reply is the key,
+    /// the member and its score, or null after the timeout.
     ///
     /// `BZPOPMAX key … timeout`
     pub fn bzpopmax<K, T>(
@@ -35,8 +35,8 @@ impl Session {
         commands::bzpopmax(keys, timeout).on(self)
     }
 
-    /// Removes and returns the member with the lowest score. Blocks until there is one. The key, the member and
-    /// its score; none after the timeout.
+    /// Removes and returns the member with the lowest score. Blocks until there is one. The reply is the key, the
+    /// member and its score, or null after the timeout.
     ///
     /// `BZPOPMIN key … timeout`
     pub fn bzpopmin<K, T>(
@@ -140,8 +140,8 @@ impl Session {
         commands::zlexcount(key, min, max).on(self)
     }
 
-    /// Removes and returns members of the first sorted set that is not empty. The key and pairs of member and
-    /// score; none if all sorted sets are empty.
+    /// Removes and returns members of the first sorted set that is not empty. The reply is the key and pairs of
+    /// member and score, or null if all sorted sets are empty.
     ///
     /// `ZMPOP numkeys key … <MIN | MAX> [COUNT count]`
     pub fn zmpop<K, T>(
@@ -163,7 +163,7 @@ impl Session {
         commands::zmscore(key, members).on(self)
     }
 
-    /// Removes and returns the members with the highest scores. Pairs of member and score.
+    /// Removes and returns the members with the highest scores. The reply lists pairs of member and score.
     ///
     /// `ZPOPMAX key [count]`
     pub fn zpopmax<T>(
@@ -173,7 +173,7 @@ impl Session {
         commands::zpopmax(key).on(self)
     }
 
-    /// Removes and returns the members with the lowest scores. Pairs of member and score.
+    /// Removes and returns the members with the lowest scores. The reply lists pairs of member and score.
     ///
     /// `ZPOPMIN key [count]`
     pub fn zpopmin<T>(
@@ -193,8 +193,8 @@ impl Session {
         commands::zrandmember(key).on(self)
     }
 
-    /// Returns a range of members by rank, score or lexicographic order, in either direction. Members; with
-    /// `WITHSCORES`, pairs of member and score.
+    /// Returns a range of members by rank, score or lexicographic order, in either direction. The reply lists
+    /// members or, with `WITHSCORES`, pairs of member and score.
     ///
     /// `ZRANGE key start stop [BYSCORE | BYLEX] [REV] [LIMIT offset count] [WITHSCORES]`
     pub fn zrange<T>(
@@ -284,8 +284,8 @@ impl Session {
         commands::zrevrank(key, member).on(self)
     }
 
-    /// Iterates over the members and scores of a sorted set. Pairs of member and score, from a cursor that begins
-    /// with 0 and ends with 0.
+    /// Iterates over the members and scores of a sorted set. Start with cursor 0; the iteration is complete when
+    /// the reply's cursor is 0. The elements are pairs of member and score.
     ///
     /// `ZSCAN key cursor [MATCH pattern] [COUNT count] [NOSCORES]`
     pub fn zscan<T>(

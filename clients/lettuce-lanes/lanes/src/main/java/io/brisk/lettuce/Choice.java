@@ -66,7 +66,7 @@ final class Choice<K, V> {
         return (int) (threadId() % lanes.length);
     }
 
-    /** Slots of similar keys have similar remainders, which would cluster; the high bits of the product do not. */
+    /** Maps a slot to a lane. Remainders of the slots of similar keys would cluster; the high bits of a product do not. */
     private int spread(int slot) {
         long mixed = slot * 0x9E3779B9L & 0xFFFFFFFFL;
         return (int) (mixed * lanes.length >>> 32);

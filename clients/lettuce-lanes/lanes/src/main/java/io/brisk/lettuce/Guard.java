@@ -134,7 +134,7 @@ enum Guard {
         }
     }
 
-    /** Lettuce's import API prepares each connection itself, at a lower layer, and passes only SET through here. */
+    /** Lettuce's import API sends PREPARE on each connection itself, at a lower layer. Only SET passes through here. */
     private static Guard ofHashImport(String subcommand) {
         return subcommand.equals("SET") ? SHARED : CONVERSATION;
     }

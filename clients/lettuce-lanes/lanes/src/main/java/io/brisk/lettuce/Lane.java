@@ -9,11 +9,10 @@ package io.brisk.lettuce;
 public enum Lane {
 
     /**
-     * Commands with the same first key are sent on the same lane, in the order in which they were submitted.
-     * <p>
-     * Keys with a hash tag, such as <code>{user:7}:name</code> and <code>{user:7}:mail</code>, share a lane, just as
-     * they share a slot in a cluster. A command with several keys is ordered only with the commands of its first key;
-     * give the keys one hash tag if that is not enough. Commands without a key are routed by thread.
+     * Commands with the same first key are sent on the same lane, in the order in which they were submitted. <p> Keys
+     * with a hash tag, such as <code>{user:7}:name</code> and <code>{user:7}:mail</code>, share a lane, just as they
+     * share a slot in a cluster. A command with several keys keeps its order only relative to the commands on its first
+     * key; if that is not enough, give the keys the same hash tag. Commands without a key are routed by thread.
      */
     KEY,
 

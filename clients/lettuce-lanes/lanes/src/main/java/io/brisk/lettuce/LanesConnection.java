@@ -111,7 +111,7 @@ public final class LanesConnection<K, V> extends StatefulRedisConnectionImpl<K, 
             all.forEach(command -> command.completeExceptionally(refusal));
             return all;
         }
-        // Shared commands before one that is handled separately are sent before it.
+        // Shared commands that precede a separately handled command are sent first.
         int begin = 0;
         for (int i = 0; i < all.size(); i++) {
             if (guards.get(i) != Guard.SHARED) {

@@ -13,7 +13,7 @@ public class LanesException extends RedisException {
     /**
      * Creates an exception.
      *
-     * @param message why, and what to do instead
+     * @param message the reason, and what to do instead
      */
     public LanesException(String message) {
         super(message);
@@ -22,7 +22,7 @@ public class LanesException extends RedisException {
     /**
      * Creates an exception with a cause.
      *
-     * @param message why, and what to do instead
+     * @param message the reason, and what to do instead
      * @param cause the underlying error
      */
     public LanesException(String message, Throwable cause) {

@@ -45,12 +45,12 @@ public final class LeasedConnection<K, V> extends StatefulRedisConnectionImpl<K,
 
     private volatile Thread lentTo;
 
-    /** The connection has state that the next caller would see. */
+    /** True if the connection has state that the next caller would see. */
     private volatile boolean marked;
 
     private volatile boolean watching;
 
-    /** A MULTI was sent without an EXEC or DISCARD after it. */
+    /** True if a MULTI was sent without an EXEC or DISCARD after it. */
     private volatile boolean transaction;
 
     /** The number of blocking commands without a reply, whether or not their callers still wait. */
@@ -157,8 +157,8 @@ public final class LeasedConnection<K, V> extends StatefulRedisConnectionImpl<K,
     }
 
     /**
-     * Returns the connection to its pool. A second call does nothing until the connection is leased again. After that it
-     * would return another caller's lease, so do not keep a reference to a closed lease.
+     * Returns the connection to its pool. A second call does nothing until the connection is leased again. After that,
+     * the call would end another caller's lease, so do not keep a reference to a closed lease.
      */
     @Override
     public void close() {

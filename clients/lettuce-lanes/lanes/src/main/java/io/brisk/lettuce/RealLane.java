@@ -41,7 +41,7 @@ final class RealLane<K, V> implements LaneHealth, RedisConnectionStateListener {
 
     private final AtomicLong reconnects = new AtomicLong();
 
-    /** Commands are not flushed automatically, so a PING would get no reply. */
+    /** True if commands are not flushed automatically, so that a PING would get no reply. */
     private volatile boolean heldBack;
 
     /** True while the lane watches for a reply to a new command. The next field is true if one has arrived. */

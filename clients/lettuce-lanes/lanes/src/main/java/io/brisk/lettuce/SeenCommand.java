@@ -9,10 +9,9 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Consumer;
 
 /**
- * Reports the completion of a command before its caller sees it, and whether the server has replied.
- * <p>
- * A command that was canceled or timed out is over for its caller, but not for the server: it may still block the
- * connection, or begin a transaction.
+ * Reports the completion of a command before its caller sees it, and whether the server has replied. <p> A command that
+ * was canceled or timed out has ended for its caller, but not for the server: it may still block the connection, or
+ * begin a transaction.
  */
 final class SeenCommand<K, V, T> extends CommandWrapper<K, V, T> implements DemandAware.Sink {
 

@@ -65,7 +65,7 @@ class FlushCoalescingTest {
     }
 
     @Test
-    void commands_given_while_replies_are_read_go_out_when_all_are_read() {
+    void commands_submitted_while_replies_are_read_are_flushed_after_the_last_reply() {
         EmbeddedChannel channel = channel(64);
         channel.pipeline().fireChannelRead("reply");
         for (int i = 0; i < 5; i++) {
@@ -77,7 +77,7 @@ class FlushCoalescingTest {
     }
 
     @Test
-    void what_is_held_back_goes_out_before_the_end() {
+    void held_back_commands_are_flushed_before_the_channel_closes() {
         EmbeddedChannel channel = channel(64);
         channel.write(Unpooled.wrappedBuffer(new byte[] { 1 }));
         channel.pipeline().flush();
@@ -87,7 +87,7 @@ class FlushCoalescingTest {
     }
 
     @Test
-    void another_customizer_is_asked_too() {
+    void another_customizer_is_called_too() {
         List<Object> seen = new ArrayList<>();
         NettyCustomizer other = new NettyCustomizer() {
 

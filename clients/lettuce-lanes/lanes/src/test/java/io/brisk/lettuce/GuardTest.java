@@ -154,7 +154,7 @@ class GuardTest extends ServerCase {
 
     /** The command completes with any output. */
     @Test
-    void a_command_to_every_lane_ends_with_any_output() {
+    void a_command_to_every_lane_completes_with_any_output() {
         LanesConnection<String, String> lanes = Lanes.of(client(redis().port())).count(2).connect();
         AsyncCommand<String, String, String> without = new AsyncCommand<>(
                 new Command<>(CommandType.CLIENT, null, args().add("SETNAME").add("me")));
@@ -174,7 +174,7 @@ class GuardTest extends ServerCase {
     }
 
     @Test
-    void what_needs_its_own_connection_is_refused_with_a_way_out() {
+    void commands_that_need_their_own_connection_are_rejected_with_an_alternative() {
         LanesConnection<String, String> lanes = Lanes.of(client(redis().port())).count(2).connect();
         refused().forEach((words, command) -> {
             RedisException error = assertThrows(RedisException.class, () -> command.accept(lanes.sync()), words);
@@ -189,7 +189,7 @@ class GuardTest extends ServerCase {
     }
 
     @Test
-    void futures_publishers_and_keywords_of_users_are_refused_too() {
+    void futures_publishers_and_custom_keywords_are_rejected_too() {
         LanesConnection<String, String> lanes = Lanes.of(client(redis().port())).count(2).connect();
         RedisFuture<String> future = lanes.async().multi();
         assertInstanceOf(LanesException.class, assertThrows(Exception.class, () -> future.get(5, TimeUnit.SECONDS)).getCause());
@@ -199,7 +199,7 @@ class GuardTest extends ServerCase {
     }
 
     @Test
-    void words_of_keys_are_not_taken_for_options() {
+    void keys_named_like_options_are_not_taken_for_options() {
         LanesConnection<String, String> lanes = Lanes.of(client(redis().port())).count(2).connect();
         assertEquals(List.of(), lanes.sync().xread(XReadArgs.StreamOffset.from("BLOCK", "0")));
     }
@@ -224,7 +224,7 @@ class GuardTest extends ServerCase {
 
     @ParameterizedTest
     @MethodSource("kinds")
-    void blocking_commands_are_leased_on_request_and_hold_nobody_up(Server.Kind kind) throws Exception {
+    void blocking_commands_are_leased_on_request_and_delay_no_other_caller(Server.Kind kind) throws Exception {
         LanesConnection<String, String> lanes = Lanes.of(client(port(kind))).count(1).autoLease(true).leases(2).connect();
         lanes.sync().del("queue", "queue2", "out");
         RedisFuture<KeyValue<String, String>> waiting = lanes.async().blpop(0, "queue");
@@ -251,7 +251,7 @@ class GuardTest extends ServerCase {
     /** With a single lease, each command needs the lease of the previous one. */
     @ParameterizedTest
     @MethodSource("kinds")
-    void who_has_a_reply_finds_the_lease_given_back(Server.Kind kind) throws Exception {
+    void a_lease_is_returned_before_its_caller_gets_the_reply(Server.Kind kind) throws Exception {
         LanesConnection<String, String> lanes = Lanes.of(client(port(kind))).count(1).autoLease(true).leases(1).connect();
         lanes.sync().del("chain");
         for (int i = 0; i < 60; i++) {
@@ -325,7 +325,7 @@ class GuardTest extends ServerCase {
     }
 
     @Test
-    void nonsense_is_refused_when_it_is_said() {
+    void invalid_arguments_are_rejected_immediately() {
         Lanes lanes = Lanes.of(client(redis().port()));
         assertThrows(IllegalArgumentException.class, () -> lanes.count(0));
         assertThrows(IllegalArgumentException.class, () -> lanes.count(Lanes.COUNT_MAX + 1));

@@ -51,7 +51,7 @@ class LanesMetricsTest extends ServerCase {
     }
 
     @Test
-    void the_busy_share_is_that_of_the_time_since_it_was_asked_for() {
+    void the_busy_share_covers_the_time_since_the_last_query() {
         AtomicLong clock = new AtomicLong(5);
         AtomicLong busy = new AtomicLong(7);
         LanesMetrics.BusyShare share = new LanesMetrics.BusyShare(busy::get, clock::get);

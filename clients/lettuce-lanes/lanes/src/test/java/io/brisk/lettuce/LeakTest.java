@@ -45,7 +45,7 @@ class LeakTest extends ServerCase {
     }
 
     @Test
-    void each_close_gives_its_sockets_back() {
+    void each_close_releases_its_sockets() {
         Server own = ending(Server.start(Server.Kind.REDIS));
         RedisClient observer = client(own.port());
         long before = connected(own, observer);
@@ -77,7 +77,7 @@ class LeakTest extends ServerCase {
     }
 
     @Test
-    void books_are_even_after_replies_errors_timeouts_and_cancellations() throws Exception {
+    void counters_are_exact_after_replies_errors_timeouts_and_cancellations() throws Exception {
         LanesConnection<String, String> lanes = Lanes.of(client(redis().port())).count(3).by(Lane.LEAST_PENDING).connect();
         lanes.sync().set("text", "abc");
         List<RedisFuture<?>> futures = new ArrayList<>();
@@ -96,7 +96,7 @@ class LeakTest extends ServerCase {
     }
 
     @Test
-    void closing_ends_what_waits_and_refuses_what_comes() throws Exception {
+    void closing_fails_waiting_commands_and_rejects_new_ones() throws Exception {
         FaultProxy proxy = ending(new FaultProxy(redis().port()));
         LanesConnection<String, String> lanes = Lanes.of(client(proxy.port())).count(2).connect();
         proxy.links().forEach(FaultProxy.Link::silence);
@@ -160,7 +160,7 @@ class LeakTest extends ServerCase {
 
     /** The client's resources stay alive, so nothing else would stop work that is started after the shutdown. */
     @Test
-    void nothing_is_leased_after_the_end_of_the_client() {
+    void nothing_is_leased_after_the_client_has_been_shut_down() {
         ClientResources resources = ClientResources.create();
         ending(() -> resources.shutdown().syncUninterruptibly());
         RedisClient client = RedisClient.create(resources, uri(redis().port()));
@@ -183,7 +183,7 @@ class LeakTest extends ServerCase {
 
     /** The thread that completes the last pending command may record it after another thread has sent the next one. */
     @Test
-    void a_lane_is_busy_however_late_an_end_is_noted() {
+    void a_lane_stays_busy_even_if_a_completion_is_recorded_late() {
         LanesConnection<String, String> lanes = Lanes.of(client(redis().port())).count(1).counting(true).connect();
         RealLane<String, String> lane = (RealLane<String, String>) lanes.lanes().get(0);
         AsyncCommand<String, String, String> pending = command();

@@ -52,7 +52,7 @@ class LeasePoolTest extends ServerCase {
     }
 
     @Test
-    void an_exhausted_pool_says_who_holds_it() {
+    void the_error_of_an_exhausted_pool_names_the_holder() {
         LeasePool<String, String> pool = pool(redis().port(), 2);
         pool.borrow(SOON);
         LeasedConnection<String, String> second = pool.borrow(SOON);
@@ -66,7 +66,7 @@ class LeasePoolTest extends ServerCase {
     }
 
     @Test
-    void a_server_that_is_away_is_the_reason_given_and_no_place_is_lost() {
+    void an_unreachable_server_is_reported_and_no_permit_is_lost() {
         FaultProxy proxy = ending(new FaultProxy(redis().port()));
         proxy.refuse(true);
         LeasePool<String, String> pool = pool(proxy.port(), 1);
@@ -81,7 +81,7 @@ class LeasePoolTest extends ServerCase {
     }
 
     @Test
-    void a_broken_connection_is_not_lent() {
+    void a_broken_connection_is_not_leased() {
         FaultProxy proxy = ending(new FaultProxy(redis().port()));
         LeasePool<String, String> pool = pool(proxy.port(), 1);
         LeasedConnection<String, String> first = pool.borrow(SOON);
@@ -99,7 +99,7 @@ class LeasePoolTest extends ServerCase {
 
     @ParameterizedTest
     @MethodSource("kinds")
-    void what_a_caller_left_behind_does_not_reach_the_next(Server.Kind kind) {
+    void state_that_a_caller_left_does_not_reach_the_next_caller(Server.Kind kind) {
         LeasePool<String, String> pool = pool(port(kind), 1);
         LeasedConnection<String, String> first = pool.borrow(SOON);
         first.sync().watch("watched");
@@ -126,7 +126,7 @@ class LeasePoolTest extends ServerCase {
 
     @ParameterizedTest
     @MethodSource("kinds")
-    void a_command_that_was_given_up_may_still_block_and_is_not_lent_with_its_connection(Server.Kind kind) {
+    void a_connection_blocked_by_an_abandoned_command_is_not_leased_again(Server.Kind kind) {
         LeasePool<String, String> pool = pool(port(kind), 1);
         LeasedConnection<String, String> cancelled = pool.borrow(SOON);
         cancelled.async().blpop(0, "never").cancel(true);
@@ -165,7 +165,7 @@ class LeasePoolTest extends ServerCase {
 
     @ParameterizedTest
     @MethodSource("kinds")
-    void a_transaction_that_lettuce_does_not_know_of_does_not_reach_the_next(Server.Kind kind) {
+    void a_transaction_unknown_to_lettuce_does_not_reach_the_next_caller(Server.Kind kind) {
         LeasePool<String, String> pool = pool(port(kind), 1);
         LeasedConnection<String, String> own = pool.borrow(SOON);
         assertEquals("OK", own.sync().dispatch(new OwnKeyword("multi"), new StatusOutput<>(StringCodec.UTF8)));
@@ -185,7 +185,7 @@ class LeasePoolTest extends ServerCase {
 
     /** The server executes a MULTI after its caller has given up, so the connection is in a transaction. */
     @Test
-    void a_transaction_whose_begin_was_given_up_does_not_reach_the_next() {
+    void a_transaction_whose_multi_was_abandoned_does_not_reach_the_next_caller() {
         LeasePool<String, String> pool = pool(redis().port(), 1);
         // Repeated, because the reply may arrive before the caller gives up, at the same time, or later.
         for (int round = 0; round < 500; round++) {
@@ -237,7 +237,7 @@ class LeasePoolTest extends ServerCase {
     }
 
     @Test
-    void closing_lets_lent_ones_finish_and_lends_no_more() {
+    void closing_lets_leases_finish_and_grants_no_more() {
         LeasePool<String, String> pool = pool(redis().port(), 2);
         LeasedConnection<String, String> lent = pool.borrow(SOON);
         pool.close();

@@ -101,7 +101,7 @@ class LostLaneTest extends ServerCase {
 
     @ParameterizedTest
     @EnumSource(value = Lane.class, names = { "THREAD", "LEAST_PENDING", "RANDOM" })
-    void other_rules_go_around_a_lost_lane(Lane rule) throws Exception {
+    void other_rules_avoid_a_lost_lane(Lane rule) throws Exception {
         FaultProxy proxy = proxy(Server.Kind.REDIS);
         LanesConnection<String, String> lanes = Lanes.of(eager(proxy.port())).count(3).by(rule).connect();
         cutOne(proxy, lanes);
@@ -296,7 +296,7 @@ class LostLaneTest extends ServerCase {
 
     @ParameterizedTest
     @MethodSource("kinds")
-    void listeners_hear_of_each_lane(Server.Kind kind) {
+    void listeners_receive_the_events_of_each_lane(Server.Kind kind) {
         FaultProxy proxy = proxy(kind);
         LanesConnection<String, String> lanes = Lanes.of(eager(proxy.port())).count(3).connect();
         AtomicInteger lost = new AtomicInteger();

@@ -31,7 +31,7 @@ class OrderTest extends ServerCase {
 
     private static final int APPENDS = 1_000_000;
 
-    /** Digits of an appended number. */
+    /** The number of digits of an appended number. */
     private static final int WIDTH = 7;
 
     /** Limits the memory of commands without replies. */
@@ -173,7 +173,7 @@ class OrderTest extends ServerCase {
 
     @ParameterizedTest
     @MethodSource("kinds")
-    void keys_with_one_tag_keep_order_among_each_other(Server.Kind kind) throws Exception {
+    void keys_with_the_same_tag_keep_their_order(Server.Kind kind) throws Exception {
         LanesConnection<String, String> lanes = Lanes.of(client(port(kind))).count(8).by(Lane.KEY).connect();
         for (int i = 0; i < 20_000; i++) {
             lanes.async().set("{tag}:from", "v" + i);

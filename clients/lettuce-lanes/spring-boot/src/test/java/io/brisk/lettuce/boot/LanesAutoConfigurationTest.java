@@ -111,7 +111,7 @@ class LanesAutoConfigurationTest {
     }
 
     @Test
-    void a_wrong_value_ends_the_start_with_a_reason() {
+    void an_invalid_value_fails_the_startup_with_a_reason() {
         Exception error = assertThrows(Exception.class, () -> application("--brisk.lettuce.lanes=-1").close());
         Throwable cause = error;
         while (cause.getCause() != null) {

@@ -55,7 +55,7 @@ public class LanesLettuceConnectionFactory extends LettuceConnectionFactory {
      * Creates a factory with as many lanes as the client has event loops.
      *
      * @param configuration the server: standalone, a socket, or Sentinel
-     * @param clientConfiguration timeouts, TLS and the like
+     * @param clientConfiguration timeouts, TLS and other client options
      */
     public LanesLettuceConnectionFactory(RedisConfiguration configuration, LettuceClientConfiguration clientConfiguration) {
         super(configuration, clientConfiguration);
@@ -156,7 +156,7 @@ public class LanesLettuceConnectionFactory extends LettuceConnectionFactory {
     }
 
     /**
-     * Returns the lanes of the imperative API, for their health and for meters. Opens them if necessary.
+     * Returns the lanes of the imperative API, to query their health or to register meters. Opens them if necessary.
      *
      * @return the shared connection
      */

@@ -77,7 +77,7 @@ class LanesLettuceConnectionFactoryTest {
 
     @ParameterizedTest
     @MethodSource("kinds")
-    void what_needs_its_own_connection_has_one(Server.Kind kind) {
+    void commands_that_need_their_own_connection_get_one(Server.Kind kind) {
         try (Server server = Server.start(kind)) {
             LanesLettuceConnectionFactory factory = factory(server, 2);
             StringRedisTemplate template = new StringRedisTemplate(factory);
@@ -107,7 +107,7 @@ class LanesLettuceConnectionFactoryTest {
     }
 
     @Test
-    void a_reset_and_an_end_close_the_lanes() {
+    void reset_and_stop_close_the_lanes() {
         try (Server server = Server.start(Server.Kind.REDIS)) {
             LanesLettuceConnectionFactory factory = factory(server, 3);
             StringRedisTemplate template = new StringRedisTemplate(factory);
@@ -125,7 +125,7 @@ class LanesLettuceConnectionFactoryTest {
     }
 
     @Test
-    void what_has_several_connections_already_is_refused_at_the_start() {
+    void configurations_with_several_connections_are_rejected_at_startup() {
         LanesLettuceConnectionFactory cluster = new LanesLettuceConnectionFactory(
                 new RedisClusterConfiguration(List.of("127.0.0.1:1")), LettuceClientConfiguration.defaultConfiguration());
         assertTrue(assertThrows(IllegalStateException.class, cluster::afterPropertiesSet).getMessage().contains("cluster"));

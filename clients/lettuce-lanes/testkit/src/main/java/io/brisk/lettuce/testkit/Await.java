@@ -14,7 +14,7 @@ public final class Await {
     private Await() {
     }
 
-    /** Returns when the condition holds; fails with its description after this time. */
+    /** Returns when the condition holds; fails with the description {@code what} after {@code msMax} milliseconds. */
     public static void until(String what, long msMax, BooleanSupplier condition) {
         long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(msMax);
         while (!condition.getAsBoolean()) {
@@ -25,7 +25,7 @@ public final class Await {
         }
     }
 
-    /** Like {@link #until(String, long, BooleanSupplier)}, with 20 s. */
+    /** Like {@link #until(String, long, BooleanSupplier)}, with a limit of 20 s. */
     public static void until(String what, BooleanSupplier condition) {
         until(what, 20_000, condition);
     }
