@@ -147,10 +147,16 @@ fn normal(command: &str, reply: Reply) -> Reply {
         ("INFO", _) => {
             let is_compared = |line: &&str| {
                 let own = ["cluster_coordinator", "cluster_document_", "cluster_shard_"];
-                let more =
-                    ["cluster_lease_", "cluster_isr", "cluster_fenced", "cluster_migrations"];
+                let more = [
+                    "cluster_lease_",
+                    "cluster_primary_run",
+                    "cluster_fenced",
+                    "cluster_migrations",
+                ];
+                let names = ["cluster_name", "cluster_controller", "cluster_registered_nodes"];
                 let stats = ["cluster_stats_messages_", "total_cluster_links"];
-                !own.iter().chain(&more).chain(&stats).any(|begin| line.starts_with(begin))
+                let ignored = own.iter().chain(&more).chain(&names).chain(&stats);
+                !ignored.copied().any(|begin| line.starts_with(begin))
             };
             let found = text(&reply);
             let lines: Vec<&str> = found.split("\r\n").filter(is_compared).collect();
@@ -514,7 +520,9 @@ fn the_metrics_and_readiness_of_a_node_show_the_state_of_the_cluster() {
         ("cluster_document_epoch", "0"),
         ("cluster_shard_term", "0"),
         ("cluster_lease_left_ms", "-1"),
-        ("cluster_isr", ""),
+        ("cluster_primary_run", ""),
+        ("cluster_name", "brisk"),
+        ("cluster_controller", ""),
         ("cluster_fenced", "0"),
         ("cluster_migrations", "0"),
     ] {

@@ -204,7 +204,9 @@ fn a_replica_that_never_had_a_full_copy_is_never_promoted() {
     let mut survivor = cluster.connect(other);
     wait_for_info(&mut survivor, "cluster_state", "fail");
     wait_until("the controller to give the reason", || {
-        let says = |at| cluster.node(at).log().contains("was never connected to its primary");
+        let says = |at| {
+            cluster.node(at).log().contains("has not been connected to its primary since its start")
+        };
         [other, replica].into_iter().any(says)
     });
     assert_eq!(
@@ -231,7 +233,23 @@ fn a_replica_that_never_had_a_full_copy_is_never_promoted() {
     });
     cluster.kill(primary);
     cluster.kill(replica);
+    let id = cluster.connect(other).cmd("CLUSTER NODES").text();
+    let own = format!(":{}@", cluster.node(primary).port());
+    let id = id.lines().find(|line| line.contains(&own)).map(|line| line[..40].to_owned());
+    let id = id.expect("the primary is a member");
     cluster.restart(replica);
+    // The replica itself names the reason and the command, since an operator may not know the controller.
+    let address = cluster.node(primary).address();
+    let line = format!(
+        "Cluster: this replica is not promoted in place of its primary {id} ({address}), because it has not been \
+         connected to its primary since its start: use CLUSTER FAILOVER FORCE on it"
+    );
+    wait_until("the replica to give the reason", || cluster.node(replica).log().contains(&line));
+    let refusal = format!(
+        "(error) ERR Node {id} is the master of replicas: promote one with CLUSTER FAILOVER FORCE first, or, if no \
+         replica has the data, send CLUSTER RESET to each of them"
+    );
+    assert_eq!(survivor.cmd(&format!("CLUSTER FORGET {id}")).to_string(), refusal);
     let mut conn = cluster.connect(replica);
     wait_until("the replica to be the primary", || {
         conn.cmd("CLUSTER FAILOVER FORCE");

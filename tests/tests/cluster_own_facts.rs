@@ -115,3 +115,47 @@ fn a_soft_reset_keeps_the_epochs_and_a_hard_one_begins_again() {
     // A node that was never a member reports no epoch, regardless of the document.
     assert_eq!(info(&mut cluster.connect(1), &names), ["0", "0"]);
 }
+
+#[test]
+fn every_node_names_the_cluster_the_controller_and_the_running_primary() {
+    let mut cluster = BriskCluster::start_with(1, 1, &[("cluster-name", "shop")]);
+    let mut ids = Vec::new();
+    let [primary] = cluster.primaries()[..] else { panic!("one primary") };
+    for at in cluster.running() {
+        ids.push(cluster.connect(at).cmd("CLUSTER MYID").text());
+    }
+    let names = ["cluster_name", "cluster_controller", "cluster_registered_nodes"];
+    let first = info(&mut cluster.connect(0), &names);
+    assert!(first[0] == "shop" && ids.contains(&first[1]), "{first:?} {ids:?}");
+    for at in cluster.running() {
+        let mut conn = cluster.connect(at);
+        wait_until("the node to know the others", || {
+            info(&mut conn, &names) == ["shop", &first[1], "2"].map(str::to_owned)
+        });
+        let [run] = &info(&mut conn, &["cluster_primary_run"])[..] else { panic!("one field") };
+        assert!(run.starts_with(&format!("{}@", ids[primary])), "{run} {ids:?}");
+    }
+    // Another node becomes the controller when the process ends.
+    let old = ids.iter().position(|id| *id == first[1]).expect("a position");
+    cluster.kill(old);
+    let mut conn = cluster.connect(1 - old);
+    wait_until("the other node to be the controller", || {
+        info(&mut conn, &names[1..2]) == [ids[1 - old].clone()]
+    });
+}
+
+#[test]
+fn a_process_with_a_copied_id_is_reported_with_its_address() {
+    let mut cluster = BriskCluster::start_apart(1, &[]);
+    let id = cluster.connect(0).cmd("CLUSTER MYID").text();
+    let dir = brisk_testkit::temp_dir::TempDir::new();
+    std::fs::copy(cluster.node(0).dir().join("nodes.conf"), dir.path("nodes.conf"))
+        .expect("a copy");
+    let copy = cluster.add(&[("dir", &dir.path("").to_string_lossy())]);
+    let address = cluster.node(copy).address();
+    wait_until("the first process to name the address of the other one", || {
+        let log = cluster.node(0).log();
+        log.contains(&format!("node {id} is registered by another process"))
+            && log.contains(&format!("; that process announces the address {address}"))
+    });
+}

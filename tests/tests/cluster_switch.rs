@@ -401,3 +401,41 @@ fn a_forced_primary_that_is_replaced_serves_reads_as_a_replica() {
     assert_reply!(conn, "READONLY", "OK");
     assert_reply!(conn, "GET key:0", "1");
 }
+
+/// The promotion could not be committed, so OK would be wrong.
+#[test]
+fn a_switch_without_the_coordinator_is_an_error() {
+    let Some(mut etcd) = EtcdLaunch::new(1).start() else { return };
+    let coordinator = BriskCluster::coordinator_of(&etcd);
+    let cluster = BriskCluster::start_with(1, 1, &[("cluster-coordinator", &coordinator)]);
+    let [primary] = cluster.primaries()[..] else { panic!("one primary") };
+    let replica = 1 - primary;
+    let request = switch_request(&cluster, replica);
+    etcd.kill(0);
+    let mut conn = cluster.connect(replica);
+    let error = conn.cmd("CLUSTER FAILOVER").to_string();
+    let prefix = format!("(error) ERR the coordinator is unreachable: {}: ", etcd.endpoints()[0]);
+    assert!(error.starts_with(&prefix), "{error}");
+    assert_reply!(conn, "CLUSTER FAILOVER FORCE", error);
+    // A transaction cannot wait, so the last renewal of the lease counts. The primary rejects requests likewise.
+    for at in [primary, replica] {
+        wait_until("the node to notice the outage", || {
+            let info = cluster.connect(at).cmd("CLUSTER INFO").text();
+            info.contains("cluster_coordinator_state:unreachable")
+        });
+    }
+    assert_reply!(conn, "MULTI", "OK");
+    assert_reply!(conn, "CLUSTER FAILOVER", "QUEUED");
+    let results = conn.cmd("EXEC");
+    let error = "(error) ERR the coordinator is unreachable";
+    assert_eq!(results.elements()[0].to_string(), error);
+    let refused = "(error) ERR The coordinator accepts no changes from this node at the moment";
+    assert_reply!(cluster.connect(primary), &request, refused);
+    assert_eq!(cluster.primaries(), [primary]);
+    etcd.restart(0);
+    cluster.wait_until_ok();
+    wait_until("the replica to become the primary", || {
+        conn.cmd("CLUSTER FAILOVER");
+        conn.info("role") == "master"
+    });
+}

@@ -4,6 +4,7 @@
 use brisk_testkit::brisk_cluster::BriskCluster;
 use brisk_testkit::port::Port;
 use brisk_testkit::server::{redis_tool, subject_is_redis};
+use brisk_testkit::temp_dir::TempDir;
 use brisk_testkit::{Conn, Launch, assert_reply, wait_until};
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -104,6 +105,45 @@ fn import(nodes: &BriskCluster, entry: &str) {
     cli(&[&words[..], &["--cluster-replace"]].concat());
     assert_eq!(conn.cmd("DBSIZE").integer(), 0);
     assert_eq!(sizes().sum::<i64>(), KEYS as i64);
+}
+
+/// The messages are those that the tool prints for real nodes.
+#[test]
+fn redis_cli_rejects_a_node_with_keys_unless_it_is_the_first() {
+    if subject_is_redis() {
+        return;
+    }
+    let dir = TempDir::new();
+    let home = dir.path("").to_string_lossy().into_owned();
+    let single = Launch::subject().set("dir", &home).start();
+    assert_reply!(single.connect(), "SET key v", "OK");
+    assert_reply!(single.connect(), "SAVE", "OK");
+    drop(single);
+    let mut nodes = BriskCluster::start_apart(3, &[]);
+    let with_keys = nodes.add(&[("dir", &home)]);
+    let [full, first, second, third] = [with_keys, 0, 1, 2].map(|at| address(&nodes, at));
+    let refused = format!("[ERR] Node {full} is not empty.");
+    let (succeeded, text) = try_cli(&["create", &first, &second, &full, "--cluster-yes"]);
+    assert!(!succeeded && text.contains(&refused), "{text}");
+    cli(&["create", &first, &second, &third, "--cluster-yes"]);
+    let (succeeded, text) = try_cli(&["add-node", &full, &first, "--cluster-slave"]);
+    assert!(!succeeded && text.contains(&refused), "{text}");
+    assert_eq!(nodes.connect(with_keys).cmd("DBSIZE").integer(), 1);
+
+    // A server with keys founds another cluster, and an empty node joins as its replica.
+    let other = TempDir::new();
+    std::fs::copy(dir.path("dump.rdb"), other.path("dump.rdb")).unwrap();
+    let home = other.path("").to_string_lossy().into_owned();
+    let coordinator = format!("{}-2", nodes.coordinator());
+    let directives = [("cluster-coordinator", &*coordinator), ("dir", &*home)];
+    let founder = nodes.add(&directives);
+    let replica = nodes.add(&directives[..1]);
+    assert_reply!(nodes.connect(founder), "CLUSTER ADDSLOTSRANGE 0 16383", "OK");
+    let (founder, joining) = (address(&nodes, founder), address(&nodes, replica));
+    cli(&["add-node", &joining, &founder, "--cluster-slave"]);
+    wait_until("the replica to have the key", || {
+        nodes.connect(replica).cmd("DBSIZE").to_string() == "(integer) 1"
+    });
 }
 
 #[test]

@@ -29,6 +29,7 @@ mod client_typed;
 mod cluster_commands;
 mod cluster_disabled;
 mod cluster_down;
+mod cluster_formation;
 mod cluster_own_facts;
 mod cluster_partition;
 mod cluster_pubsub;

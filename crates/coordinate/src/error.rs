@@ -1,6 +1,6 @@
 //! The errors of coordinators. Each says what happened, where, and what to do.
 
-use crate::values::{Incarnation, NodeId};
+use crate::values::{Incarnation, NodeId, NodeRegistration};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,12 +28,12 @@ pub enum CoordinatorError {
     /// The lease has ended, or another process has registered the same node id.
     #[error("the lease has expired")]
     LeaseLost,
-    /// A live process with another incarnation has registered this node id.
+    /// A live process with another incarnation has registered this node id. `details` are those of its registration.
     #[error(
         "node {node} is registered by another process (incarnation {incarnation}): \
          give each node its own cluster-config-file"
     )]
-    NodeIdTaken { node: NodeId, incarnation: Incarnation },
+    NodeIdTaken { node: NodeId, incarnation: Incarnation, details: Vec<u8> },
     /// The coordinator accepts no changes until an operator frees space. etcd has applied the
     /// request that exceeded its quota, and reports this error for that request too.
     #[error(
@@ -96,6 +96,12 @@ pub enum CoordinatorError {
 }
 
 impl CoordinatorError {
+    /// The error of a process whose node ID has this registration of another process.
+    pub(crate) fn taken_by(other: NodeRegistration) -> CoordinatorError {
+        let NodeRegistration { node, incarnation, details } = other;
+        CoordinatorError::NodeIdTaken { node, incarnation, details }
+    }
+
     /// The error of a file operation.
     pub(crate) fn file(action: &'static str, path: &Path, error: io::Error) -> CoordinatorError {
         CoordinatorError::File { action, path: path.to_owned(), error: Arc::new(error) }

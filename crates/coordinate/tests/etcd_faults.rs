@@ -336,3 +336,20 @@ fn a_stop_ends_a_call_that_waits_for_a_frozen_member() {
     });
     etcd.thaw(0);
 }
+
+#[test]
+fn an_unreachable_etcd_is_reported_with_all_endpoints() {
+    let Some((mut etcd, coordinator)) = three() else { return };
+    let position = coordinator.snapshot().unwrap().revision;
+    let mut watch = coordinator.watch(position);
+    assert_eq!(watch.next(Duration::from_millis(200)).unwrap(), []);
+    (0..3).for_each(|at| etcd.kill(at));
+    let names_all = |error: &CoordinatorError| {
+        let text = error.to_string();
+        text.starts_with("the coordinator is unreachable: ")
+            && etcd.endpoints().iter().all(|endpoint| text.contains(endpoint))
+    };
+    wait_until("a call to name all endpoints", || coordinator.read().is_err_and(|e| names_all(&e)));
+    let limit = Duration::from_secs(1);
+    wait_until("the watch to name them", || watch.next(limit).is_err_and(|e| names_all(&e)));
+}

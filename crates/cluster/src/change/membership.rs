@@ -186,7 +186,8 @@ fn remove(topology: &mut Topology, node: NodeId, now: u64) -> Result<(), ChangeE
         topology.shards.retain(|other| other.id != shard.id);
         for replica in &shard.replicas {
             let id = ShardId::founded(*replica, topology.epoch);
-            topology.shards.push(shard_of_orphan(id, *replica, &shard));
+            let why = format!("node {} left the cluster", topology.label(node));
+            topology.shards.push(shard_of_orphan(id, *replica, &shard, why));
         }
     } else {
         remove_replica(shard_mut(topology, shard.id)?, node);
@@ -202,7 +203,7 @@ fn remove(topology: &mut Topology, node: NodeId, now: u64) -> Result<(), ChangeE
 }
 
 /// The new shard of a replica whose primary left. It has no run in sync, so the controller lets its primary resume.
-fn shard_of_orphan(id: ShardId, replica: NodeId, left: &Shard) -> Shard {
+fn shard_of_orphan(id: ShardId, replica: NodeId, left: &Shard, why: String) -> Shard {
     Shard {
         id,
         slots: Default::default(),
@@ -210,7 +211,7 @@ fn shard_of_orphan(id: ShardId, replica: NodeId, left: &Shard) -> Shard {
         isr: Vec::new(),
         replicas: Vec::new(),
         cause: TermCause::Founded,
-        why: format!("node {} left the cluster", left.primary),
+        why,
         ..left.clone()
     }
 }

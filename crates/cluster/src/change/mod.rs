@@ -86,7 +86,8 @@ pub enum ChangeError {
     #[error("ERR Node {0} owns slots and is running: move its slots to other nodes first")]
     ForgetOwner(NodeId),
     #[error(
-        "ERR Node {0} is the master of replicas: promote one with CLUSTER FAILOVER FORCE first"
+        "ERR Node {0} is the master of replicas: promote one with CLUSTER FAILOVER FORCE first, or, if no replica has \
+         the data, send CLUSTER RESET to each of them"
     )]
     ForgetPrimary(NodeId),
     #[error("ERR CLUSTER RESET can't be called with master nodes containing keys")]

@@ -13,7 +13,7 @@ mod check;
 mod report;
 
 pub use check::{DocumentError, InstallError, check, check_installation};
-pub use report::{Dataset, NodeRole, NodeStatus, REPORT_BYTES_MAX, Registration};
+pub use report::{Dataset, NodeContents, NodeRole, NodeStatus, REPORT_BYTES_MAX, Registration};
 
 use crate::id::{ChangeId, Epoch, MigrationId, NodeId, NodeRun, ShardId, Term};
 use crate::slots::SlotRanges;
@@ -244,6 +244,12 @@ impl Topology {
         self.shards.iter().find(|shard| shard.has(node))
     }
 
+    /// A node as log lines name it: its ID, and its address if it is a member.
+    #[must_use]
+    pub fn label(&self, node: NodeId) -> String {
+        self.members.get(&node).map_or_else(|| node.to_string(), |member| member.label(node))
+    }
+
     /// The number of slots that have an owner. O(ranges).
     #[must_use]
     pub fn slots_assigned(&self) -> usize {
@@ -294,6 +300,23 @@ impl Shard {
 }
 
 impl Member {
+    /// The address for log lines: that of the port without TLS if there is one.
+    #[must_use]
+    pub fn address(&self) -> String {
+        let port = if self.port == 0 { self.tls } else { self.port };
+        if self.ip.contains(':') {
+            format!("[{}]:{port}", self.ip)
+        } else {
+            format!("{}:{port}", self.ip)
+        }
+    }
+
+    /// The node `id` at this address, as log lines name it.
+    #[must_use]
+    pub fn label(&self, id: NodeId) -> String {
+        format!("{id} ({})", self.address())
+    }
+
     /// The port that CLUSTER NODES shows after `@`. 0 if the default would exceed the highest port number.
     #[must_use]
     pub fn bus_port(&self) -> u16 {

@@ -42,9 +42,13 @@ pub struct NodeStatus {
     /// had no contact.
     #[serde(default)]
     pub last_contact_ms: Option<u64>,
-    /// The dataset at the start of the process.
+    /// Where the dataset of this process came from. [`Dataset::Empty`] means that the node has no keys.
     #[serde(default)]
     pub dataset: Dataset,
+    /// True if CLUSTER FAILOVER FORCE can promote this replica, since it has a full copy of its shard's dataset.
+    /// Older versions do not report it.
+    #[serde(default)]
+    pub full_copy: bool,
     /// Fields of newer versions.
     #[serde(flatten)]
     pub other: Map<String, Value>,
@@ -70,7 +74,44 @@ pub enum Dataset {
     Disk,
 }
 
+/// The state of a registered node's dataset, according to its last report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NodeContents {
+    /// The process has not reported yet, or is still loading.
+    Loading,
+    Empty,
+    Keys,
+}
+
+impl NodeContents {
+    /// The contents of a node according to its last report, which may be that of an earlier process.
+    #[must_use]
+    pub fn reported(status: Option<&NodeStatus>, node: &Registration) -> NodeContents {
+        match status.filter(|status| status.incarnation == node.incarnation) {
+            None | Some(NodeStatus { loading: true, .. }) => NodeContents::Loading,
+            Some(NodeStatus { dataset: Dataset::Empty, .. }) => NodeContents::Empty,
+            Some(NodeStatus { dataset: Dataset::Disk, .. }) => NodeContents::Keys,
+        }
+    }
+
+    /// The contents in one word, as INFO shows them.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            NodeContents::Loading => "loading",
+            NodeContents::Empty => "empty",
+            NodeContents::Keys => "keys",
+        }
+    }
+}
+
 impl Registration {
+    /// This node as log lines name it.
+    #[must_use]
+    pub fn label(&self) -> String {
+        self.member.label(self.id)
+    }
+
     /// The run that is registered.
     #[must_use]
     pub fn run(&self) -> NodeRun {

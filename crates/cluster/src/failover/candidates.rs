@@ -1,7 +1,7 @@
 //! Which replica is promoted, and whether a restarted primary may resume.
 
 use super::{FailoverSettings, ReceivedStatus, Situation};
-use crate::document::{Dataset, Durability, Registration, Shard};
+use crate::document::{Dataset, Durability, NodeStatus, Registration, Shard};
 use crate::id::{NodeId, NodeRun, Term};
 use std::cmp::Reverse;
 
@@ -44,17 +44,17 @@ pub(super) fn search(
     let mut found = Vec::new();
     for id in &shard.replicas {
         let Some(node) = situation.registered.get(id) else {
-            reasons.push(format!("{id} has no lease"));
+            reasons.push(format!("{} has no lease", situation.label(*id)));
             continue;
         };
         if let Some(reason) = unfit(shard, node) {
-            reasons.push(format!("{id} {reason}"));
+            reasons.push(format!("{} {reason}", node.label()));
             continue;
         }
         match recent_status(situation, node, since_ms) {
             None => unheard.push(*id),
             Some(report) => match invalid(report, situation.now_ms, settings) {
-                Some(reason) => reasons.push(format!("{id} {reason}")),
+                Some(reason) => reasons.push(format!("{} {reason}", node.label())),
                 None => found.push((node, report)),
             },
         }
@@ -62,7 +62,7 @@ pub(super) fn search(
     if !unheard.is_empty() && is_patient {
         return Search::Query(unheard);
     }
-    reasons.extend(unheard.iter().map(|id| format!("{id} sends no status")));
+    reasons.extend(unheard.iter().map(|id| format!("{} sends no status", situation.label(*id))));
     let topology = situation.topology;
     let zone_of = |id: &NodeId| topology.and_then(|t| t.members.get(id)).map(|m| m.zone.as_str());
     let lost_zone = zone_of(&shard.primary);
@@ -99,24 +99,36 @@ fn recent_status<'s>(
     (is_recent && report.status.incarnation == node.incarnation).then_some(report)
 }
 
-/// Why a replica with this report may not be promoted.
-fn invalid(
-    report: &ReceivedStatus,
-    now_ms: u64,
-    settings: &FailoverSettings,
-) -> Option<&'static str> {
-    let Some(contact) = report.status.last_contact_ms else {
-        return Some("was never connected to its primary");
-    };
-    let age_ms = contact.saturating_add(now_ms.saturating_sub(report.received_ms));
+/// Why a replica with this report may not be promoted without an operator, and what the operator can do.
+fn invalid(report: &ReceivedStatus, now_ms: u64, settings: &FailoverSettings) -> Option<String> {
+    let status = &report.status;
+    let age_ms = status
+        .last_contact_ms
+        .map(|contact| contact.saturating_add(now_ms.saturating_sub(report.received_ms)));
     let age_ms_max = settings.ttl_ms.saturating_mul(settings.validity_factor);
-    if report.status.loading {
-        Some("is loading or in a full synchronisation")
-    } else if settings.validity_factor > 0 && age_ms > age_ms_max {
-        Some("has not heard from its primary for too long")
-    } else {
-        None
-    }
+    let reason = match age_ms {
+        None => "has not been connected to its primary since its start",
+        Some(_) if status.loading => "is loading or in a full synchronisation",
+        Some(age_ms) if settings.validity_factor > 0 && age_ms > age_ms_max => {
+            "has not heard from its primary for too long"
+        }
+        Some(_) => return None,
+    };
+    let advice = if status.full_copy { ": use CLUSTER FAILOVER FORCE on it" } else { "" };
+    Some(format!("{reason}{advice}"))
+}
+
+/// Why the controller does not promote this replica of a shard that has lost its primary, if the replica has this
+/// status now. `None` if the replica can be promoted.
+#[must_use]
+pub fn why_not_promoted(
+    shard: &Shard,
+    node: &Registration,
+    status: &NodeStatus,
+    settings: &FailoverSettings,
+) -> Option<String> {
+    let report = ReceivedStatus { status: status.clone(), received_ms: 0 };
+    unfit(shard, node).map(str::to_owned).or_else(|| invalid(&report, 0, settings))
 }
 
 /// The decision about a restarted primary.
@@ -170,7 +182,8 @@ pub(super) fn resumption(
     };
     match shard.replicas.iter().find(may_have_data) {
         Some(replica) if status.dataset == Dataset::Empty => Resumption::No(format!(
-            "the primary restarted without data, and replica {replica} may have some"
+            "the primary restarted without data, and replica {} may have some",
+            situation.label(*replica)
         )),
         _ => Resumption::Yes(status.dataset),
     }

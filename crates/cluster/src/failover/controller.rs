@@ -4,6 +4,7 @@
 //! so at most one of two decisions about the same document is committed.
 
 use super::candidates::{Lineage, Resumption, Search, resumption, search};
+use super::formation::decide_formation;
 use super::{Decision, FailoverSettings, Situation};
 use crate::change::Promotion;
 use crate::document::{Dataset, NodeRole, Registration, Shard, TermCause, Topology};
@@ -45,6 +46,8 @@ pub struct Controller {
     lineages: BTreeMap<ShardId, Lineage>,
     /// The last alarm about each shard.
     alarms: BTreeMap<ShardId, String>,
+    /// The nodes with keys that were reported while no cluster exists.
+    left_out: BTreeSet<NodeId>,
 }
 
 impl Controller {
@@ -58,6 +61,7 @@ impl Controller {
             storm: None,
             lineages: BTreeMap::new(),
             alarms: BTreeMap::new(),
+            left_out: BTreeSet::new(),
         }
     }
 
@@ -65,7 +69,9 @@ impl Controller {
     /// no lease. A decision that could not be committed is made again. O(document + registered).
     pub fn decide(&mut self, situation: &Situation<'_>) -> Vec<Decision> {
         let topology = situation.topology.filter(|topology| !topology.members.is_empty());
-        let Some(topology) = topology else { return self.decide_formation(situation) };
+        let Some(topology) = topology else {
+            return decide_formation(&self.settings, situation, &mut self.left_out);
+        };
         self.forget_ended_shards(topology);
         self.note_lineages(topology, situation);
         self.note_lost(topology, situation);
@@ -91,13 +97,6 @@ impl Controller {
             decisions.push(Decision::AwaitStorm { until_ms, ping: storm_pings });
         }
         self.without_known_alarms(decisions)
-    }
-
-    fn decide_formation(&self, situation: &Situation<'_>) -> Vec<Decision> {
-        let (shards, replicas) = (self.settings.init_shards, self.settings.init_replicas);
-        let wanted = shards.saturating_mul(replicas.saturating_add(1));
-        let is_due = shards > 0 && situation.registered.len() >= wanted;
-        if is_due { vec![Decision::Form { shards, replicas }] } else { Vec::new() }
     }
 
     fn forget_ended_shards(&mut self, topology: &Topology) {
@@ -185,12 +184,7 @@ impl Controller {
         let found = search(shard, situation, &self.settings, since_ms, is_patient);
         let why = match found {
             Search::Found { run, offset } => {
-                let why = self.reason(
-                    shard,
-                    situation.now_ms.saturating_sub(since_ms),
-                    offset,
-                    restarted,
-                );
+                let why = self.reason(shard, situation, offset, restarted);
                 let promotion = promotion(shard, run, TermCause::Failover, why);
                 let while_absent = restarted.is_none().then_some(shard.primary);
                 return Decision::Promote { promotion, while_absent };
@@ -205,7 +199,7 @@ impl Controller {
                     Dataset::Disk => "with its dataset from disk",
                     Dataset::Empty => "without data",
                 };
-                let why = format!("{} restarted {state}; {why}", node.id);
+                let why = format!("{} restarted {state}; {why}", node.label());
                 let promotion = promotion(shard, node.run(), TermCause::Resumed, why);
                 Decision::Resume { promotion, dataset }
             }
@@ -220,11 +214,13 @@ impl Controller {
     fn reason(
         &self,
         shard: &Shard,
-        lost_ms: u64,
+        situation: &Situation<'_>,
         offset: u64,
         restarted: Option<&Registration>,
     ) -> String {
-        let (primary, tenths) = (shard.primary, lost_ms / 100);
+        let since_ms = self.lost_since.get(&shard.id).copied().unwrap_or(situation.now_ms);
+        let tenths = situation.now_ms.saturating_sub(since_ms) / 100;
+        let primary = situation.label(shard.primary);
         let event = if restarted.is_some() {
             format!("{primary} restarted")
         } else {

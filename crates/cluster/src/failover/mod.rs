@@ -3,7 +3,8 @@
 //! | file | about |
 //! |---|---|
 //! | here | inputs and decisions |
-//! | `controller` | the state machine: leases that end, the storm guard, formation |
+//! | `controller` | the state machine: leases that end, the storm guard |
+//! | `formation` | which nodes form the first topology |
 //! | `candidates` | which replica is promoted, and whether a restarted primary may resume |
 //! | `fencing` | when a primary may serve |
 //! | `detector` | which members have failed, for the state of the cluster |
@@ -23,9 +24,11 @@ mod candidates;
 mod controller;
 mod detector;
 mod fencing;
+mod formation;
 #[cfg(test)]
 mod tests;
 
+pub use candidates::why_not_promoted;
 pub use controller::{Controller, QUERY_MS_MAX, STORM_TTLS_MAX};
 pub use detector::{FailureDetector, SeenNodes, failure_delay_ms};
 pub use fencing::{
@@ -71,11 +74,25 @@ pub struct Situation<'s> {
     pub now_ms: u64,
 }
 
+impl Situation<'_> {
+    /// A node as log lines name it: its ID, and its address if it is known.
+    fn label(&self, node: NodeId) -> String {
+        match (self.registered.get(&node), self.topology) {
+            (Some(registration), _) => registration.label(),
+            (None, Some(topology)) => topology.label(node),
+            (None, None) => node.to_string(),
+        }
+    }
+}
+
 /// The next step of a controller.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Decision {
-    /// Form the cluster from the registered nodes.
+    /// Form the cluster from the registered nodes without keys.
     Form { shards: usize, replicas: usize },
+    /// A warning: the cluster is formed without this node, because it has keys. `empty` of the `wanted` nodes that are
+    /// needed have no keys. Reported once per node.
+    LeaveOut { node: NodeId, empty: usize, wanted: usize },
     /// Correct the address of a member.
     Correct(NodeId),
     /// Make a replica the primary. Unless nodes reassert themselves, the transaction also checks that the node
@@ -101,8 +118,7 @@ impl Decision {
         let topology = situation.topology.cloned().unwrap_or_else(empty);
         match self {
             Decision::Form { shards, replicas } => {
-                let nodes: Vec<Registration> = situation.registered.values().cloned().collect();
-                form(&topology, change, &nodes, *shards, *replicas)
+                form(&topology, change, &formation::founders(situation), *shards, *replicas)
             }
             Decision::Correct(node) => match situation.registered.get(node) {
                 Some(registration) => correct_member(&topology, change, registration),

@@ -45,6 +45,7 @@ impl World {
             loading: false,
             last_contact_ms: Some(3_500),
             dataset: Dataset::Disk,
+            full_copy: false,
             other: Map::new(),
         };
         change(&mut status);
@@ -83,6 +84,11 @@ impl World {
     }
 }
 
+/// A node as log lines name it.
+fn label(n: u8) -> String {
+    registration(n, n.into()).label()
+}
+
 #[test]
 fn nothing_happens_while_all_primaries_live() {
     assert_eq!(World::new().decide(), []);
@@ -102,7 +108,7 @@ fn an_ended_lease_promotes_the_replica_with_the_highest_offset() {
     world.report(4, |_| ());
     world.report(5, |status| status.offset -= 1);
     let decisions = world.decide();
-    let why = format!("{}'s lease ended 0.3 s ago; offset 812345, behind by 5", node(1));
+    let why = format!("{}'s lease ended 0.3 s ago; offset 812345, behind by 5", label(1));
     let promotion = Promotion {
         shard: shard_id(1),
         expected_term: Term(7),
@@ -144,7 +150,10 @@ fn replicas_without_valid_data_are_not_promoted() {
     type Case = (fn(&mut NodeStatus), &'static str);
     let cases: &[Case] = &[
         (|status| status.loading = true, "is loading or in a full synchronisation"),
-        (|status| status.last_contact_ms = None, "was never connected to its primary"),
+        (
+            |status| status.last_contact_ms = None,
+            "has not been connected to its primary since its start",
+        ),
         (
             |status| status.last_contact_ms = Some(30_001),
             "has not heard from its primary for too long",
@@ -156,8 +165,14 @@ fn replicas_without_valid_data_are_not_promoted() {
         world.lose(5);
         world.decide();
         world.report(4, change);
-        assert_eq!(world.alarm(), format!("{} {why}; {} has no lease", node(4), node(5)));
+        assert_eq!(world.alarm(), format!("{} {why}; {} has no lease", label(4), label(5)));
         assert_eq!(world.decide(), [], "an alarm is reported once");
+        world.report(4, |status| {
+            change(status);
+            status.full_copy = true;
+        });
+        let advice = ": use CLUSTER FAILOVER FORCE on it";
+        assert_eq!(world.alarm(), format!("{} {why}{advice}; {} has no lease", label(4), label(5)));
     }
     let mut world = World::new();
     world.lose(1);
@@ -187,7 +202,7 @@ fn a_status_of_an_earlier_process_does_not_count() {
     world.report(4, |_| ());
     world.registered.insert(node(4), registration(4, 99));
     world.now_ms += QUERY_MS_MAX;
-    assert_eq!(world.alarm(), format!("{} has no lease; {} sends no status", node(5), node(4)));
+    assert_eq!(world.alarm(), format!("{} has no lease; {} sends no status", label(5), label(4)));
 }
 
 #[test]
@@ -202,7 +217,7 @@ fn a_sync_shard_promotes_only_runs_in_sync() {
     world.report(5, |_| ());
     assert_eq!(world.promoted().to, run(5));
     world.registered.insert(node(5), registration(5, 99));
-    assert_eq!(world.alarm(), format!("{} is not in sync; {} is not in sync", node(4), node(5)));
+    assert_eq!(world.alarm(), format!("{} is not in sync; {} is not in sync", label(4), label(5)));
 }
 
 #[test]
@@ -325,9 +340,45 @@ fn the_cluster_is_formed_once_enough_nodes_are_registered() {
     world.controller = Controller::new(settings);
     world.topology = None;
     world.registered.retain(|id, _| *id < node(4));
+    (1..4).for_each(|n| world.report(n, |status| status.dataset = Dataset::Empty));
     assert_eq!(world.decide(), []);
     world.registered.insert(node(4), registration(4, 4));
+    // The node may have keys: it has not reported, and then it is loading.
+    let waits = [Decision::WaitUntil(world.now_ms + QUERY_MS_MAX)];
+    assert_eq!(world.decide(), waits);
+    world.report(4, |status| (status.dataset, status.loading) = (Dataset::Empty, true));
+    assert_eq!(world.decide(), waits);
+    // The report of an earlier process says nothing about this one.
+    world.report(4, |status| {
+        (status.dataset, status.incarnation) = (Dataset::Empty, Incarnation(99))
+    });
+    assert_eq!(world.decide(), waits);
+    world.report(4, |status| status.dataset = Dataset::Empty);
     assert_eq!(world.decide(), [Decision::Form { shards: 2, replicas: 1 }]);
+}
+
+#[test]
+fn a_node_with_keys_takes_no_part_in_the_formation() {
+    let mut world = World::new();
+    let settings = FailoverSettings { init_shards: 2, init_replicas: 1, ..SETTINGS };
+    world.controller = Controller::new(settings);
+    world.topology = None;
+    world.registered.retain(|id, _| *id < node(5));
+    (1..5).for_each(|n| world.report(n, |status| status.dataset = Dataset::Empty));
+    world.report(2, |status| status.dataset = Dataset::Disk);
+    let left_out = Decision::LeaveOut { node: node(2), empty: 3, wanted: 4 };
+    assert_eq!(world.decide(), [left_out]);
+    // It is reported only once.
+    assert_eq!(world.decide(), []);
+    world.registered.insert(node(5), registration(5, 5));
+    world.report(5, |status| status.dataset = Dataset::Empty);
+    let forms = Decision::Form { shards: 2, replicas: 1 };
+    assert_eq!(world.decide(), std::slice::from_ref(&forms));
+    let (registered, statuses, pongs) = (&world.registered, &world.statuses, &world.pongs);
+    let situation = Situation { topology: None, registered, statuses, pongs, now_ms: world.now_ms };
+    let formed = forms.apply(&situation, "brisk", stamp(1)).unwrap().unwrap();
+    let members: Vec<NodeId> = formed.members.keys().copied().collect();
+    assert_eq!(members, [1, 3, 4, 5].map(node));
 }
 
 #[test]

@@ -15,7 +15,7 @@ mod tests;
 pub use nodes::{NODES_FILE_BYTES_MAX, NodesFileError, own_id};
 
 use crate::document::{Member, Registration, Shard, Topology};
-use crate::id::{Epoch, NodeId, ShardId, Term};
+use crate::id::{Epoch, NodeId, NodeRun, ShardId, Term};
 use crate::map::{EndpointKind, client_port, endpoint};
 use crate::slots::{SlotRange, SlotRanges};
 use std::collections::{BTreeMap, BTreeSet};
@@ -140,8 +140,9 @@ pub struct ClusterInfo {
     pub current_epoch: Epoch,
     /// The term of this node's shard.
     pub my_epoch: Term,
-    /// The runs in sync, as in the document.
-    pub isr: Vec<String>,
+    /// The process that may serve as the primary of this node's shard. `None` if the primary was restarted and waits
+    /// for a new term.
+    pub primary_run: Option<NodeRun>,
     /// Migrations that are neither committed nor aborted.
     pub migrations: usize,
 }
@@ -288,10 +289,7 @@ impl<'v> ClusterView<'v> {
             size: with_slots().count(),
             current_epoch: topology.epoch,
             my_epoch: own.map(|shard| shard.term).unwrap_or_default(),
-            isr: own
-                .filter(|_| is_member)
-                .map(|shard| shard.isr.iter().map(ToString::to_string).collect())
-                .unwrap_or_default(),
+            primary_run: own.filter(|_| is_member).and_then(Shard::primary_run),
             migrations: topology.migrations.iter().filter(|m| m.state.is_open()).count(),
         }
     }

@@ -148,7 +148,7 @@ fn shards_and_info_describe_the_document() {
     let info = view.info(false);
     assert_eq!((info.is_ok, info.slots_ok, info.known_nodes, info.size), (true, 16_384, 4, 3));
     assert_eq!((info.current_epoch, info.my_epoch), (Epoch(41), Term(7)));
-    assert_eq!(info.isr, [run(1).to_string()]);
+    assert_eq!(info.primary_run, Some(run(1)));
     assert!(!view.info(true).is_ok);
 }
 

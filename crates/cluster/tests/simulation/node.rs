@@ -262,6 +262,7 @@ impl Node {
             loading: now_ms < self.loading_until_ms,
             last_contact_ms: contact.map(|at| self.local_ms(now_ms).saturating_sub(at)),
             dataset: self.dataset,
+            full_copy: false,
             other: Default::default(),
         }
     }

@@ -7,7 +7,7 @@ use super::tls::EtcdTls;
 use super::version;
 use crate::coordinator::CALL_MAX;
 use crate::error::CoordinatorError;
-use crate::setting::Endpoint;
+use crate::setting::{ENDPOINTS_MAX, Endpoint};
 use crate::stop::StopFlag;
 use brisk_structures::poison::EvenPoisoned as _;
 use serde_json::{Value, json};
@@ -86,6 +86,38 @@ enum NextStep {
     Authenticate,
 }
 
+/// The endpoints to which no connection could be made, each with the reason.
+#[derive(Debug, Default)]
+pub(super) struct UnreachableEndpoints(Vec<String>);
+
+impl UnreachableEndpoints {
+    /// Notes the error of one endpoint. There are at most as many endpoints as a setting can have, but their reasons
+    /// may change.
+    pub(super) fn note(&mut self, error: &CoordinatorError) {
+        if let CoordinatorError::Unreachable(why) = error
+            && !self.0.contains(why)
+            && self.0.len() < ENDPOINTS_MAX
+        {
+            self.0.push(why.clone());
+        }
+    }
+
+    /// The number of noted errors.
+    pub(super) const fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The error with all of these endpoints, if it says that the last of them is unreachable.
+    pub(super) fn named_by(&self, error: CoordinatorError) -> CoordinatorError {
+        match error {
+            CoordinatorError::Unreachable(_) if !self.0.is_empty() => {
+                CoordinatorError::Unreachable(self.0.join(", "))
+            }
+            other => other,
+        }
+    }
+}
+
 /// A user of etcd.
 #[derive(Clone)]
 pub(super) struct Credentials {
@@ -148,6 +180,7 @@ impl EtcdClient {
         let mut was_sent = false;
         let mut failures = 0;
         let mut earlier: Option<CallError> = None;
+        let mut unreachable = UnreachableEndpoints::default();
         loop {
             let at = self.current();
             let left = end.saturating_duration_since(Instant::now());
@@ -157,10 +190,12 @@ impl EtcdClient {
                 Err(failed) => failed,
             };
             was_sent |= failed.may_have_happened;
+            unreachable.note(&failed.error);
             // An attempt that the total limit cut short says less than the previous attempt.
             let was_cut_short = left < endpoint_limit && Instant::now() >= end;
             let failed = if was_cut_short { earlier.unwrap_or(failed) } else { failed };
-            let failed = CallError { may_have_happened: was_sent, ..failed };
+            let error = unreachable.named_by(failed.error);
+            let failed = CallError { error, may_have_happened: was_sent, ..failed };
             let is_final = failed.next == NextStep::GiveUp
                 || (repeat == Repeat::Never && was_sent)
                 || Instant::now() >= end;

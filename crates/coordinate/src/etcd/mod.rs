@@ -239,8 +239,7 @@ impl EtcdCoordinator {
                 && let Some(earlier) = earlier
                 && earlier.incarnation != registration.incarnation
             {
-                let incarnation = earlier.incarnation;
-                return Err(CoordinatorError::NodeIdTaken { node, incarnation });
+                return Err(CoordinatorError::taken_by(earlier));
             }
             let revision = present.map_or(0, |present| present.mod_revision);
             let put = Operation::Put { key: &key, value: &value, lease: lease.0 };

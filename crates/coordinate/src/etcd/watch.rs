@@ -1,7 +1,7 @@
 //! The watch of etcd: one stream of JSON lines. If the stream is lost, another one begins at the
 //! same position.
 
-use super::client::{CallError, EtcdClient};
+use super::client::{CallError, EtcdClient, UnreachableEndpoints};
 use super::connection::{EtcdConnection, ExchangeError, WaitLimit};
 use super::http::ResponseParser;
 use super::messages::{self, MessageError};
@@ -167,6 +167,7 @@ impl Ended {
 impl Watch for EtcdWatch {
     fn next(&mut self, limit: Duration) -> Result<Vec<WatchEvent>, CoordinatorError> {
         let end = Instant::now() + limit;
+        let mut unreachable = UnreachableEndpoints::default();
         loop {
             if self.client.stop.is_stopped() {
                 return Err(CoordinatorError::Stopped);
@@ -200,11 +201,20 @@ impl Watch for EtcdWatch {
                     return Ok(vec![WatchEvent::NoLeader]);
                 }
                 Ended::Failed(failed) => {
+                    unreachable.note(&failed.error);
+                    // No stream was lost, so another endpoint is tried first.
+                    let is_unreachable = matches!(failed.error, CoordinatorError::Unreachable(_));
+                    if is_unreachable
+                        && unreachable.count() < self.client.endpoints.len()
+                        && Instant::now() < end
+                    {
+                        continue;
+                    }
                     if let CoordinatorError::Unauthorized(_) = failed.error {
                         self.client.forget_any_token();
                     }
                     self.client.stop.pause(ERROR_PAUSE);
-                    return Err(failed.error);
+                    return Err(unreachable.named_by(failed.error));
                 }
             }
         }

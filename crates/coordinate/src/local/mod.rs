@@ -174,8 +174,7 @@ impl Coordinator for LocalCoordinator {
             && let Some(present) = self.directory.read_node(node)?
             && present.registration.incarnation != registration.incarnation
         {
-            let incarnation = present.registration.incarnation;
-            return Err(CoordinatorError::NodeIdTaken { node, incarnation });
+            return Err(CoordinatorError::taken_by(present.registration));
         }
         let (_, node_entry) = locked.add_node(registration)?;
         let mut leases = self.leases.lock().even_poisoned();

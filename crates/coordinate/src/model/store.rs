@@ -179,10 +179,9 @@ impl ModelStore {
     ) -> Result<Lease, CoordinatorError> {
         let node = registration.node;
         if let Some(present) = self.nodes.get(&node) {
-            let (earlier, incarnation) =
-                (present.lease, present.entry.registration.incarnation.clone());
-            if claim == Claim::Resume && incarnation != registration.incarnation {
-                return Err(CoordinatorError::NodeIdTaken { node, incarnation });
+            let (earlier, present) = (present.lease, &present.entry.registration);
+            if claim == Claim::Resume && present.incarnation != registration.incarnation {
+                return Err(CoordinatorError::taken_by(present.clone()));
             }
             // The new registration takes the entry's name before the earlier lease ends.
             self.nodes.remove(&node);

@@ -237,6 +237,11 @@ impl Keyspace {
         sum.max(0) as u64
     }
 
+    /// True if any database has a key, including expired keys that have not been removed yet. O(databases x threads).
+    pub fn has_keys(&self) -> bool {
+        self.databases().any(|db| self.key_count(db) > 0)
+    }
+
     /// Collects into `found` the databases in which a counter is above zero. O(threads x
     /// databases).
     pub(crate) fn databases_with(

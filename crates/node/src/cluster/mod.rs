@@ -35,7 +35,7 @@ pub use worker::{WorkerCluster, endpoint_kind, route_state};
 pub use writer::{ChangeBasis, CommitError, StatusReporter, TopologyWriter};
 
 use arc_swap::ArcSwap;
-use brisk_cluster::document::{Registration, Topology};
+use brisk_cluster::document::{NodeContents, Registration, Topology};
 use brisk_cluster::id::{NodeId, NodeRun};
 use brisk_cluster::map::{MapRole, SlotMap};
 use brisk_cluster::view::{LastEpochs, NodeLife};
@@ -82,6 +82,8 @@ pub struct ClusterState {
     /// The lease deadline in milliseconds of [`boot_ms`]. From this time on, the node serves nothing.
     deadline_ms: AtomicU64,
     lives: ArcSwap<BTreeMap<NodeId, NodeLife>>,
+    outsiders: ArcSwap<Vec<RegisteredOutsider>>,
+    controller: Mutex<Option<NodeId>>,
     writer: OnceLock<Arc<dyn TopologyWriter>>,
     /// Messages of PUBLISH that are to be sent to other nodes.
     pub forward: ForwardQueue,
@@ -125,6 +127,16 @@ impl CoordinatorState {
     }
 }
 
+/// A registered node that belongs to no shard.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RegisteredOutsider {
+    pub id: NodeId,
+    pub ip: String,
+    /// The port for clients without TLS, or the TLS port if there is no other.
+    pub port: u16,
+    pub contents: NodeContents,
+}
+
 /// The option of REPLCONF with which a replica names the run of the primary that its topology names. If another process
 /// has the primary's address, it rejects the replica, which would otherwise copy an empty dataset or one of another
 /// shard.
@@ -144,6 +156,13 @@ pub struct InForce {
 }
 
 impl InForce {
+    /// A node as log lines name it: its ID, and its address if it is a member.
+    #[must_use]
+    pub fn label(&self, node: NodeId) -> String {
+        let topology = self.topology.as_deref();
+        topology.map_or_else(|| node.to_string(), |topology| topology.label(node))
+    }
+
     /// The next version, with this registration and document.
     fn next(&self, own: Registration, topology: Option<Arc<Topology>>) -> InForce {
         let mut map = SlotMap::new(topology.as_deref(), own.run());
@@ -168,6 +187,8 @@ impl ClusterState {
             generation: AtomicU64::new(1),
             deadline_ms: AtomicU64::new(NEVER),
             lives: ArcSwap::default(),
+            outsiders: ArcSwap::default(),
+            controller: Mutex::default(),
             writer: OnceLock::new(),
             forward: ForwardQueue::default(),
             deferred: DeferredChanges::default(),
@@ -290,6 +311,28 @@ impl ClusterState {
     /// Replaces the facts about nodes that the document does not contain.
     pub fn set_lives(&self, lives: BTreeMap<NodeId, NodeLife>) {
         self.lives.store(Arc::new(lives));
+    }
+
+    /// The registered nodes that belong to no shard.
+    #[must_use]
+    pub fn outsiders(&self) -> Arc<Vec<RegisteredOutsider>> {
+        self.outsiders.load_full()
+    }
+
+    /// Replaces the registered nodes that belong to no shard.
+    pub fn set_outsiders(&self, outsiders: Vec<RegisteredOutsider>) {
+        self.outsiders.store(Arc::new(outsiders));
+    }
+
+    /// The node that is the controller, as far as this node knows.
+    #[must_use]
+    pub fn controller(&self) -> Option<NodeId> {
+        *self.controller.lock().even_poisoned()
+    }
+
+    /// Notes which node is the controller.
+    pub fn set_controller(&self, controller: Option<NodeId>) {
+        *self.controller.lock().even_poisoned() = controller;
     }
 
     /// Sets the writer of changes. Later calls have no effect.

@@ -5,7 +5,7 @@ use brisk_cluster::id::NodeId;
 use brisk_cluster::map::EndpointKind;
 use brisk_cluster::view::{ClusterView, NodeLife};
 use brisk_config::Config;
-use brisk_node::cluster::{ClusterState, InForce, endpoint_kind, route_state};
+use brisk_node::cluster::{ClusterState, InForce, RegisteredOutsider, endpoint_kind, route_state};
 use brisk_node::core::shared::Shared;
 use brisk_observe::text::Text;
 use std::collections::BTreeMap;
@@ -57,6 +57,8 @@ impl<'s> NodeView<'s> {
         let kind = coordinator.split(':').next().unwrap_or_default().to_owned();
         let lease = self.state.lease_left_ms().map_or(-1, u64::cast_signed);
         let contact = self.state.coordinator_contact_age_ms().map_or(-1, u64::cast_signed);
+        let controller = self.state.controller();
+        let registered = self.lives.values().filter(|life| life.is_alive).count();
         let coordinator_state = self.state.coordinator().word().to_owned();
         lines.extend([
             ("cluster_coordinator", kind),
@@ -65,9 +67,15 @@ impl<'s> NodeView<'s> {
             ("cluster_document_epoch", info.current_epoch.to_string()),
             ("cluster_shard_term", info.my_epoch.to_string()),
             ("cluster_lease_left_ms", lease.to_string()),
-            ("cluster_isr", info.isr.join(",")),
+            (
+                "cluster_primary_run",
+                info.primary_run.map(|run| run.to_string()).unwrap_or_default(),
+            ),
             ("cluster_fenced", u8::from(self.state.is_fenced()).to_string()),
             ("cluster_migrations", info.migrations.to_string()),
+            ("cluster_name", config.cluster.cluster_name.to_string_lossy().into_owned()),
+            ("cluster_controller", controller.map(|id| id.to_string()).unwrap_or_default()),
+            ("cluster_registered_nodes", registered.to_string()),
         ]);
         lines
     }
@@ -96,6 +104,14 @@ pub(super) fn write_state(view: &View<'_>, text: &mut Text) {
     let Some(node) = NodeView::new(view.shared, view.config, false) else { return };
     for (name, value) in node.lines(view.config) {
         text.word(name, &value);
+    }
+    if let Some(state) = view.shared.cluster.state() {
+        for (at, outsider) in state.outsiders().iter().enumerate() {
+            let RegisteredOutsider { id, ip, port, contents } = outsider;
+            let contents = contents.word();
+            let value = format!("id={id},ip={ip},port={port},contents={contents}");
+            text.word(&format!("cluster_outsider{at}"), &value);
+        }
     }
     let refused = &view.shared.observe.metrics.cluster_documents_refused;
     text.number("cluster_documents_refused", refused.load(Ordering::Relaxed));

@@ -11,9 +11,7 @@ use super::identity::registration_of;
 use super::query;
 use super::writer::Attempt;
 use brisk_cluster::document::{Member, NodeStatus, Registration, Topology};
-use brisk_cluster::failover::{
-    Controller, Decision, FailoverSettings, QUERY_MS_MAX, ReceivedStatus, Situation,
-};
+use brisk_cluster::failover::{Controller, Decision, QUERY_MS_MAX, ReceivedStatus, Situation};
 use brisk_cluster::id::NodeId;
 use brisk_coordinate::CALL_MAX;
 use brisk_coordinate::error::CoordinatorError;
@@ -175,24 +173,12 @@ impl ControllerOffice {
                         .shared
                         .log
                         .notice(format_args!("Cluster: this node is now the controller"));
-                    self.held = Some((office, Controller::new(self.settings())));
+                    self.held = Some((office, Controller::new(self.follower.failover_settings())));
                     self.pass_due_ms = 0;
                 }
             }
         }
         Ok(())
-    }
-
-    fn settings(&self) -> FailoverSettings {
-        let config = self.follower.shared.config();
-        let cluster = &config.cluster;
-        let count = |number: i64| usize::try_from(number).unwrap_or_default();
-        FailoverSettings {
-            ttl_ms: self.follower.ttl.seconds().saturating_mul(1000),
-            validity_factor: cluster.cluster_replica_validity_factor.max(0).unsigned_abs(),
-            init_shards: count(cluster.cluster_init_shards),
-            init_replicas: count(cluster.cluster_init_replicas),
-        }
     }
 
     fn make_passes(&mut self) -> Result<(), TurnError> {
@@ -298,6 +284,16 @@ impl ControllerOffice {
                 self.pongs.extend(pongs.into_iter().map(|id| (id, at_ms)));
                 Ok(Pass::Until((*until_ms).min(now_ms + QUERY_MS_MAX)))
             }
+            Decision::LeaveOut { node, empty, wanted } => {
+                let node =
+                    registered.get(node).map_or_else(|| node.to_string(), Registration::label);
+                shared.log.warning(format_args!(
+                    "Cluster: node {node} has keys, so the cluster is formed without it. {empty} of the {wanted} \
+                     nodes that are needed are registered and have no keys. To let this node join without its keys, \
+                     send FLUSHALL to it. Its log describes how to keep them"
+                ));
+                Ok(Pass::Until(now_ms + self.third_ms()))
+            }
             Decision::NoCandidate { shard, why } => {
                 shared.log.warning(format_args!("Cluster: shard {shard} has no primary: {why}"));
                 Ok(Pass::Until(now_ms + self.third_ms()))
@@ -328,7 +324,7 @@ impl ControllerOffice {
             Ok(Some(next)) => next,
             Ok(None) => return Ok(Pass::Until(now_ms + QUERY_PAUSE_MS)),
             Err(error) => {
-                let refusal = format!("{}: {error}", words(decision, None));
+                let refusal = format!("{}: {error}", words(decision, document.topology.as_ref()));
                 if self.refusal.as_ref() != Some(&refusal) {
                     log.warning(format_args!("Cluster: {refusal}"));
                     self.refusal = Some(refusal);
@@ -357,17 +353,19 @@ impl ControllerOffice {
     }
 }
 
-/// A description of the decision, for the log.
-fn words(decision: &Decision, next: Option<&Topology>) -> String {
+/// A description of the decision, for the log. `topology` is the document after the decision, or the document that a
+/// rejected decision was about.
+fn words(decision: &Decision, topology: Option<&Topology>) -> String {
+    let label =
+        |node: NodeId| topology.map_or_else(|| node.to_string(), |topology| topology.label(node));
     match decision {
         Decision::Form { shards, replicas } => {
             format!("the cluster is formed: {shards} shards with {replicas} replicas each")
         }
-        Decision::Correct(node) => format!("node {node} has a new address"),
+        Decision::Correct(node) => format!("node {} has a new address", label(*node)),
         Decision::Promote { promotion, .. } | Decision::Resume { promotion, .. } => {
-            let shard = next.and_then(|next| next.shard(promotion.shard));
-            let term = shard.map_or(promotion.expected_term.next(), |shard| shard.term);
-            let (shard, node, why) = (promotion.shard, promotion.to.node, &promotion.why);
+            let term = promotion.expected_term.next();
+            let (shard, node, why) = (promotion.shard, label(promotion.to.node), &promotion.why);
             format!("shard {shard} term {term}: {node} is now primary ({why})")
         }
         _ => "no change".to_owned(),

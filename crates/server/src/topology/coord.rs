@@ -4,8 +4,10 @@
 use super::controller::ControllerOffice;
 use super::follower::TopologyFollower;
 use super::role;
-use brisk_cluster::document::{NodeRole, NodeStatus};
+use brisk_cluster::document::{Dataset, NodeRole, NodeStatus};
+use brisk_cluster::failover::why_not_promoted;
 use brisk_cluster::id::NodeId;
+use brisk_cluster::map::MapRole;
 use brisk_coordinate::error::CoordinatorError;
 use brisk_node::cluster::boot_ms;
 use brisk_node::core::Core;
@@ -36,16 +38,24 @@ pub(super) fn run(follower: &Arc<TopologyFollower>) {
     }
 }
 
+/// The facts of a report that other nodes wait for: the role, the loading state, and the dataset. The dataset of a
+/// member does not count, because its clients may add and delete a key all the time.
+type UrgentFacts = (NodeRole, bool, Option<Dataset>);
+
 /// The state of the thread.
 pub(super) struct Coord {
     follower: Arc<TopologyFollower>,
     office: ControllerOffice,
-    /// The role and the loading state in the last report.
-    reported: Option<(NodeRole, bool)>,
+    /// The facts of the last report that must not be late.
+    reported: Option<UrgentFacts>,
     /// When the next report is due, on the clock of [`boot_ms`].
     report_due_ms: u64,
     /// The last reports of all nodes, each with its arrival time in Unix ms.
     statuses: BTreeMap<NodeId, (NodeStatus, u64)>,
+    /// True if the log says that this node has keys and therefore does not join on its own.
+    has_warned_of_keys: bool,
+    /// The reason in the log why this replica is not promoted in place of its failed primary.
+    logged_obstacle: Option<String>,
     /// The generation of the settings in the registration.
     settings: u64,
     errors: ErrorLog,
@@ -59,6 +69,8 @@ impl Coord {
             reported: None,
             report_due_ms: 0,
             statuses: BTreeMap::new(),
+            has_warned_of_keys: false,
+            logged_obstacle: None,
             settings: 0,
             errors: ErrorLog::new(follower.shared, "the status of this node"),
         }
@@ -107,7 +119,11 @@ impl Coord {
     fn report(&mut self, lease: &brisk_coordinate::values::Lease) -> Result<(), CoordinatorError> {
         let status = self.follower.node_status();
         let now_ms = boot_ms();
-        let is_changed = self.reported != Some((status.role, status.loading));
+        let is_outsider = self.follower.state.in_force().map.role() == MapRole::Outsider;
+        let urgent = (status.role, status.loading, is_outsider.then_some(status.dataset));
+        self.warn_of_keys(&status, is_outsider);
+        self.explain_role(&status);
+        let is_changed = self.reported != Some(urgent);
         if !is_changed && now_ms < self.report_due_ms {
             return Ok(());
         }
@@ -116,11 +132,57 @@ impl Coord {
         // The report has a fixed form and always fits.
         let json = status.to_json().unwrap_or_default();
         self.follower.coordinator.put_status(lease, &json)?;
-        self.reported = Some((status.role, status.loading));
+        self.reported = Some(urgent);
         let statuses = self.read_statuses()?;
         self.office.note_statuses(statuses);
         self.errors.clear();
         Ok(())
+    }
+
+    /// Logs once why this node does not take part in the automatic formation of the cluster.
+    fn warn_of_keys(&mut self, status: &NodeStatus, is_outsider: bool) {
+        let shared = self.follower.shared;
+        let has_keys = !status.loading && status.dataset == Dataset::Disk;
+        let shards = shared.config().cluster.cluster_init_shards;
+        let is_left_out = is_outsider && has_keys && shards > 0;
+        if std::mem::replace(&mut self.has_warned_of_keys, is_left_out) || !is_left_out {
+            return;
+        }
+        let in_force = self.follower.state.in_force();
+        let exists = in_force.topology.as_deref().is_some_and(|known| !known.members.is_empty());
+        let to_keep = if !exists && shards == 1 {
+            "send CLUSTER ADDSLOTSRANGE 0 16383 to this node, so that it serves all slots, and add the other nodes as \
+             its replicas: brisk-cli --cluster add-node ... --cluster-slave"
+        } else {
+            "restart this server with 'cluster-enabled no', and copy them into a cluster of other nodes: brisk-cli \
+             --cluster import"
+        };
+        shared.log.warning(format_args!(
+            "Cluster: this node has keys, so it does not join the cluster on its own: as a replica it would lose them. \
+             To let it join without its keys, send FLUSHALL to this node. To keep them, {to_keep}"
+        ));
+    }
+
+    /// If the primary of this replica has failed and the controller does not promote this replica, logs the reason when
+    /// it changes. The controller logs it too, but an operator may not know which node is the controller.
+    fn explain_role(&mut self, status: &NodeStatus) {
+        let follower = &self.follower;
+        let in_force = follower.state.in_force();
+        let topology = in_force.topology.as_deref();
+        let shard = topology.and_then(|topology| topology.shard_of(in_force.own.id));
+        let shard = shard.filter(|shard| in_force.failed.contains(&shard.primary));
+        let why = shard.and_then(|shard| {
+            let settings = follower.failover_settings();
+            let why = why_not_promoted(shard, &in_force.own, status, &settings)?;
+            let primary = in_force.label(shard.primary);
+            Some(format!(
+                "this replica is not promoted in place of its primary {primary}, because it {why}"
+            ))
+        });
+        if let Some(why) = why.as_ref().filter(|why| self.logged_obstacle.as_ref() != Some(*why)) {
+            follower.shared.log.warning(format_args!("Cluster: {why}"));
+        }
+        self.logged_obstacle = why;
     }
 
     fn read_statuses(&mut self) -> Result<BTreeMap<NodeId, NodeStatus>, CoordinatorError> {

@@ -62,10 +62,12 @@ impl TopologyFollower {
                 0 => String::new(),
                 slots => format!("; {slots} slots are not served"),
             };
+            let node = topology.label(*node);
             log.warning(format_args!("Cluster: node {node} has failed: it has no lease{lost}"));
         }
         let is_member = |node: &&NodeId| topology.members.contains_key(node);
         for node in before.difference(failed).filter(is_member) {
+            let node = topology.label(*node);
             log.notice(format_args!("Cluster: node {node} has a lease again"));
         }
     }

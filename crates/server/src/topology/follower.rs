@@ -17,7 +17,9 @@ use super::status::LastContact;
 use brisk_cluster::document::{
     DocumentError, InstallError, Registration, Shard, Topology, check_installation,
 };
-use brisk_cluster::failover::{FailureDetector, LeaseHorizon, NewTerm, SentAcks, serves_from_ms};
+use brisk_cluster::failover::{
+    FailoverSettings, FailureDetector, LeaseHorizon, NewTerm, SentAcks, serves_from_ms,
+};
 use brisk_cluster::id::{ChangeId, NodeId, ShardId};
 use brisk_cluster::map::MapRole;
 use brisk_cluster::view::NodeLife;
@@ -221,6 +223,19 @@ impl TopologyFollower {
     /// True if a lease can end while the process lives.
     pub(super) const fn has_expiring_leases(&self) -> bool {
         matches!(self.setting, CoordinatorSetting::Etcd { .. })
+    }
+
+    /// The settings of the controller that also concern other nodes.
+    pub(super) fn failover_settings(&self) -> FailoverSettings {
+        let config = self.shared.config();
+        let cluster = &config.cluster;
+        let count = |number: i64| usize::try_from(number).unwrap_or_default();
+        FailoverSettings {
+            ttl_ms: self.ttl.seconds().saturating_mul(1000),
+            validity_factor: cluster.cluster_replica_validity_factor.max(0).unsigned_abs(),
+            init_shards: count(cluster.cluster_init_shards),
+            init_replicas: count(cluster.cluster_init_replicas),
+        }
     }
 
     pub(super) fn name(&self) -> &str {

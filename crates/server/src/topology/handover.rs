@@ -40,10 +40,10 @@ impl TopologyFollower {
             expected_term: shard.term,
             to,
             cause: TermCause::Planned,
-            why: format!("{} was shut down; offset {offset}", in_force.map.own()),
+            why: format!("{} was shut down; offset {offset}", in_force.own.label()),
         };
         let edit = |basis: &ChangeBasis<'_>| promote(basis.topology, basis.change, &promotion);
-        let (log, node) = (&self.shared.log, to.node);
+        let (log, node) = (&self.shared.log, in_force.label(to.node));
         match self.commit_within(HAND_OVER_MAX, &edit) {
             Ok(()) => {
                 log.notice(format_args!("Cluster: handing over shard {} to {node}", shard.id))

@@ -17,6 +17,7 @@ use super::coord::ErrorLog;
 use super::follower::{Installation, TopologyFollower};
 use super::identity::to_coordinator;
 use brisk_cluster::change::{ChangeError, Edit, correct_member, reassert};
+use brisk_cluster::document::Registration;
 use brisk_cluster::failover;
 use brisk_cluster::map::MapRole;
 use brisk_coordinate::error::CoordinatorError;
@@ -236,8 +237,8 @@ impl LeaseKeeper {
         let log = &self.follower.shared.log;
         match self.commit(&edit) {
             Ok(()) => {
-                let (ip, port) = (&own.member.ip, own.member.port);
-                log.notice(format_args!("Cluster: this node has a new address: {ip}:{port}"));
+                let address = own.member.address();
+                log.notice(format_args!("Cluster: this node has a new address: {address}"));
                 Ok(())
             }
             // The node continues to serve at its old address.
@@ -313,9 +314,12 @@ impl LeaseKeeper {
                     "Cluster: the lease of this node has expired; it registers again"
                 ));
             }
-            CoordinatorError::NodeIdTaken { .. } => {
+            CoordinatorError::NodeIdTaken { details, .. } => {
                 self.follower.deadline.fence(self.follower.state);
-                self.errors.note(&error.to_string());
+                let other = Registration::parse(details).map(|other| other.member.address());
+                let address =
+                    other.map(|address| format!("; that process announces the address {address}"));
+                self.errors.note(&format!("{error}{}", address.unwrap_or_default()));
             }
             error => self.errors.note(&error.to_string()),
         }

@@ -4,7 +4,6 @@ use brisk_cluster::document::{Registration, TermCause, Topology};
 use brisk_cluster::id::{ShardId, Term};
 use brisk_cluster::map::{MapRole, SlotMap, client_port};
 use brisk_config::value::{PrimaryAddress, Text};
-use brisk_engine::DbIndex;
 use brisk_node::cluster::{ClusterState, InForce};
 use brisk_node::core::Core;
 use brisk_node::core::shared::Shared;
@@ -87,8 +86,8 @@ pub(super) fn log_change(
     if before == Some((map.role(), shard, term)) {
         return;
     }
-    let found = in_force.topology.as_deref().and_then(|topology| topology.shard(shard));
-    let Some(found) = found else { return };
+    let Some(topology) = in_force.topology.as_deref() else { return };
+    let Some(found) = topology.shard(shard) else { return };
     let why = match found.cause {
         _ if !found.why.is_empty() => format!(" ({})", found.why),
         TermCause::Founded => String::new(),
@@ -103,7 +102,7 @@ pub(super) fn log_change(
             "Cluster: shard {shard} term {term}: this node was restarted as its primary and waits for a new term"
         )),
         MapRole::Replica => {
-            let primary = found.primary;
+            let primary = topology.label(found.primary);
             log.notice(format_args!(
                 "Cluster: shard {shard} term {term}: this node is now a replica of {primary}{why}"
             ));
@@ -115,7 +114,7 @@ pub(super) fn log_change(
 /// Counts a term that begins with this node as the primary.
 fn count_term(shared: &Shared, cause: TermCause) {
     let metrics = &shared.observe.metrics;
-    let has_data = shared.keyspace.key_count(DbIndex::FIRST) > 0;
+    let has_data = shared.keyspace.has_keys();
     let counter = match cause {
         TermCause::Founded => return,
         TermCause::Failover | TermCause::Planned | TermCause::Forced => &metrics.cluster_failovers,

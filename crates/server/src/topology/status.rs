@@ -3,13 +3,12 @@
 use super::follower::TopologyFollower;
 use super::identity::node_id;
 use super::role;
-use brisk_cluster::document::{Dataset, NodeRole, NodeStatus};
+use brisk_cluster::document::{Dataset, NodeContents, NodeRole, NodeStatus, Registration};
 use brisk_cluster::id::{NodeId, ShardId};
-use brisk_cluster::map::MapRole;
+use brisk_cluster::map::{MapRole, client_port};
 use brisk_cluster::view::NodeLife;
 use brisk_coordinate::error::CoordinatorError;
-use brisk_engine::DbIndex;
-use brisk_node::cluster::{StatusReporter, boot_ms};
+use brisk_node::cluster::{RegisteredOutsider, StatusReporter, boot_ms};
 use brisk_reactor::unix_ms;
 use brisk_structures::poison::EvenPoisoned as _;
 use std::collections::BTreeMap;
@@ -28,15 +27,7 @@ impl StatusReporter for TopologyFollower {
     }
 
     fn has_full_copy(&self) -> bool {
-        let status = self.node_status();
-        let shared = self.shared;
-        let shard = self.state.in_force().map.own_shard().map(|(shard, _)| shard);
-        let at_start = *self.shard_at_start.lock().even_poisoned();
-        let is_same_shard = shard.is_some() && shard == at_start;
-        let is_from_disk = is_same_shard && status.dataset == Dataset::Disk;
-        // A copy that is still being received does not count, but the dataset that it will replace does.
-        let is_whole = !role::is_loading(shared) && !shared.replication.upstream.is_partial();
-        is_whole && (status.last_contact_ms.is_some() || is_from_disk)
+        self.node_status().full_copy
     }
 }
 
@@ -54,7 +45,11 @@ impl TopologyFollower {
         let contact =
             contact.filter(|contact| own.is_some_and(|(shard, _)| shard == contact.shard));
         let (replid, offset) = shared.replication.position(&shared.keyspace);
-        let has_data = contact.is_some() || shared.keyspace.key_count(DbIndex::FIRST) > 0;
+        let has_data = contact.is_some() || shared.keyspace.has_keys();
+        let at_start = *self.shard_at_start.lock().even_poisoned();
+        let is_same_shard = own.is_some_and(|(shard, _)| Some(shard) == at_start);
+        // A copy that is still being received does not count, but the dataset that it will replace does.
+        let is_whole = !role::is_loading(shared) && !upstream.is_partial();
         NodeStatus {
             incarnation: self.state.run().incarnation,
             role: if is_replica { NodeRole::Replica } else { NodeRole::Primary },
@@ -64,6 +59,7 @@ impl TopologyFollower {
             loading: role::is_loading(shared) || (is_replica && is_copying),
             last_contact_ms: contact.map(|contact| boot_ms().saturating_sub(contact.at_ms)),
             dataset: if has_data { Dataset::Disk } else { Dataset::Empty },
+            full_copy: is_whole && (contact.is_some() || (is_same_shard && has_data)),
             other: Default::default(),
         }
     }
@@ -110,7 +106,7 @@ impl TopologyFollower {
         if self.is_static() {
             return self.set_all_alive();
         }
-        let life = |(id, node): (&NodeId, &brisk_cluster::document::Registration)| {
+        let life = |(id, node): (&NodeId, &Registration)| {
             let report =
                 statuses.get(id).filter(|(status, _)| status.incarnation == node.incarnation);
             let (is_loading, offset, last_report_ms) = match report {
@@ -122,5 +118,17 @@ impl TopologyFollower {
         };
         let registered = self.registered();
         self.state.set_lives(registered.iter().map(life).collect());
+        let in_force = self.state.in_force();
+        let is_member = |id: &NodeId| {
+            in_force.topology.as_deref().is_some_and(|topology| topology.members.contains_key(id))
+        };
+        let outsiders = registered.iter().filter(|(id, _)| !is_member(id));
+        let outsider = |(id, node): (&NodeId, &Registration)| RegisteredOutsider {
+            id: *id,
+            ip: node.member.ip.clone(),
+            port: client_port(&node.member, false),
+            contents: NodeContents::reported(statuses.get(id).map(|(status, _)| status), node),
+        };
+        self.state.set_outsiders(outsiders.map(outsider).collect());
     }
 }

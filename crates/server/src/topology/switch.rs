@@ -73,22 +73,21 @@ fn take_over(follower: &TopologyFollower) {
         return;
     };
     let Some(primary) = topology.members.get(&shard.primary) else { return };
+    let label = primary.label(shard.primary);
     let request = HandoverRequest { shard: shard.id, term: shard.term, to: own }.to_string();
     let words = ["REPLCONF", SWITCH_OPTION, &request];
     let why = match query::request_of(&shared.config(), primary, &words) {
         Ok(reply) if reply == b"+OK" => {
-            let primary = shard.primary;
-            shared
-                .log
-                .notice(format_args!("Cluster: a planned switch was requested from {primary}"));
+            shared.log.notice(format_args!(
+                "Cluster: a planned switch was requested from {label}, which logs the outcome"
+            ));
             return;
         }
         Ok(reply) => String::from_utf8_lossy(&reply).into_owned(),
         Err(error) => error.to_string(),
     };
-    let primary = shard.primary;
     shared.log.warning(format_args!(
-        "Cluster: the primary {primary} did not start the planned switch: {why}"
+        "Cluster: the primary {label} did not start the planned switch: {why}"
     ));
 }
 
@@ -187,7 +186,7 @@ impl PlannedSwitch<'_> {
         let began = Instant::now();
         match self.attempt() {
             Ok((to, stop)) => {
-                let to = to.node;
+                let to = self.follower.state.in_force().label(to.node);
                 log.notice(format_args!(
                     "Cluster: shard {shard} term {term}: handed over to {to}; {stop}"
                 ));

@@ -2,7 +2,7 @@
 
 use super::coord::ErrorLog;
 use super::follower::{Found, Installation, TopologyFollower};
-use super::identity::registration_of;
+use super::identity::{node_id, registration_of};
 use brisk_coordinate::CALL_MAX;
 use brisk_coordinate::error::CoordinatorError;
 use brisk_coordinate::values::{ClusterSnapshot, WatchEvent};
@@ -47,6 +47,8 @@ fn take_nodes(follower: &TopologyFollower, snapshot: &ClusterSnapshot) {
     let nodes = snapshot.nodes.iter().filter_map(registration_of);
     follower.set_registered(nodes.map(|node| (node.id, node)).collect());
     follower.is_watch_sound.store(true, Ordering::SeqCst);
+    let controller = snapshot.controller.and_then(|controller| node_id(controller.node));
+    follower.state.set_controller(controller);
     if snapshot.controller.is_none() {
         follower.note_vacancy();
     }
@@ -93,8 +95,13 @@ fn follow(follower: &TopologyFollower, snapshot: &ClusterSnapshot, errors: &mut 
                 }
                 WatchEvent::NodeRegistered(node) => follower.note_registered(&node),
                 WatchEvent::NodeGone { node, .. } => follower.note_gone(node),
-                WatchEvent::ControllerElected(_) => {}
-                WatchEvent::ControllerGone { .. } => follower.note_vacancy(),
+                WatchEvent::ControllerElected(controller) => {
+                    follower.state.set_controller(node_id(controller.node));
+                }
+                WatchEvent::ControllerGone { .. } => {
+                    follower.state.set_controller(None);
+                    follower.note_vacancy();
+                }
                 WatchEvent::Compacted { .. } => return,
                 WatchEvent::NoLeader => errors.note("etcd has no leader"),
             }

@@ -58,7 +58,7 @@ pub(super) fn receive(
     let shared = thread.shared;
     match config.replication.repl_diskless_load {
         DisklessLoad::SwapDb => load_and_swap(thread, reader, position)?,
-        DisklessLoad::OnEmptyDb if is_empty(shared) => {
+        DisklessLoad::OnEmptyDb if !shared.keyspace.has_keys() => {
             load_as_it_comes(thread, wire, reader, position)?
         }
         _ => load_from_file(thread, config, wire, reader, position)?,
@@ -66,11 +66,6 @@ pub(super) fn receive(
     let upper = shared.primary_words().upper;
     shared.log.notice(format_args!("{upper} <-> REPLICA sync: Finished with success"));
     Ok(())
-}
-
-fn is_empty(shared: &Shared) -> bool {
-    let keyspace = &shared.keyspace;
-    keyspace.databases().all(|db| keyspace.key_count(db) == 0)
 }
 
 fn load_from_file(

@@ -7,9 +7,10 @@ use brisk_cluster::change::{
     promote,
 };
 use brisk_cluster::document::{Registration, TermCause};
+use brisk_coordinate::error::CoordinatorError;
 use brisk_engine::command::{Arg, Flags, Spec};
-use brisk_engine::{Args, CommandError, DbIndex, Outcome, Result};
-use brisk_node::cluster::{ChangeBasis, SwitchRequest};
+use brisk_engine::{Args, CommandError, Outcome, Result};
+use brisk_node::cluster::{ChangeBasis, ClusterState, CoordinatorState, SwitchRequest};
 use brisk_node::core::call::{Call, Command};
 use brisk_node::core::shared::Shared;
 use std::collections::BTreeSet;
@@ -158,9 +159,7 @@ fn failover(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let is_forced = args.take("FORCE") || args.take("TAKEOVER");
     args.end()?;
     if !is_forced {
-        check_planned(call)?;
-        state.switches.request(SwitchRequest::TakeOver);
-        return Ok(call.reply.ok());
+        return request_switch(call, args, state);
     }
     commit(call, args, move |basis| {
         let shard = failover_shard(basis.topology, basis.own.id)?;
@@ -175,6 +174,40 @@ fn failover(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
             why: "CLUSTER FAILOVER".to_owned(),
         };
         promote(basis.topology, basis.change, &promotion)
+    })
+}
+
+/// Requests a planned switch. The coordinator must reply first: without it, the promotion cannot be committed, and OK
+/// would be wrong. The switch can still fail later. Then the log of the primary has the reason.
+fn request_switch(
+    call: &mut Call<'_>,
+    args: &Args<'_>,
+    state: &'static ClusterState,
+) -> Result<Outcome> {
+    check_planned(call)?;
+    let frozen = || CommandError::text(format!("ERR {}", CoordinatorError::NoSpace));
+    // A transaction cannot wait for the coordinator, so the result of the last renewal counts.
+    if call.in_exec() {
+        match state.coordinator() {
+            CoordinatorState::Ok | CoordinatorState::Stale => {}
+            CoordinatorState::Frozen => return Err(frozen()),
+            CoordinatorState::Unreachable => {
+                return Err(CommandError::text("ERR the coordinator is unreachable"));
+            }
+        }
+        state.switches.request(SwitchRequest::TakeOver);
+        return Ok(call.reply.ok());
+    }
+    let writer = require_writer(state)?;
+    leave_worker(call, args, move |reply| {
+        let checked =
+            writer.commit(&|basis| failover_shard(basis.topology, basis.own.id).map(|_| None));
+        checked.map_err(|error| CommandError::text(error.to_string()))?;
+        if state.coordinator() == CoordinatorState::Frozen {
+            return Err(frozen());
+        }
+        state.switches.request(SwitchRequest::TakeOver);
+        Ok(reply.ok())
     })
 }
 
@@ -193,7 +226,7 @@ fn check_planned(call: &Call<'_>) -> Result<()> {
 }
 
 fn own_node(shared: &Shared, basis: &ChangeBasis<'_>) -> OwnNode {
-    OwnNode { id: basis.own.id, has_keys: shared.keyspace.key_count(DbIndex::FIRST) > 0 }
+    OwnNode { id: basis.own.id, has_keys: shared.keyspace.has_keys() }
 }
 
 /// The id of a node. If the argument is not valid UTF-8, it is not an id, and the error shows replacement characters.

@@ -114,7 +114,7 @@ fn flush(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     require_cluster_mode(call)?;
     let shared = call.core.shared;
     commit(call, args, move |basis| {
-        let has_keys = shared.keyspace.key_count(DbIndex::FIRST) > 0;
+        let has_keys = shared.keyspace.has_keys();
         flush_slots(basis.topology, basis.change, basis.own.id, has_keys)
     })
 }

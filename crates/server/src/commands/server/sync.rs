@@ -10,7 +10,7 @@ use brisk_engine::{Args, CommandError, Outcome, Result};
 use brisk_node::clients::flag;
 use brisk_node::cluster::peers::PEER_OPTION;
 use brisk_node::cluster::{
-    HandoverRequest, LOOK_VALUE, PRIMARY_OPTION, SWITCH_OPTION, SwitchRequest,
+    CoordinatorState, HandoverRequest, LOOK_VALUE, PRIMARY_OPTION, SWITCH_OPTION, SwitchRequest,
 };
 use brisk_node::core::call::{Call, Command};
 use brisk_node::replication::comparison::marker::CAPABILITY;
@@ -336,6 +336,10 @@ fn request_switch(call: &Call<'_>, request: &[u8]) -> Result<()> {
     let map = &state.in_force().map;
     if map.role() != MapRole::Primary || map.own_shard() != Some((request.shard, request.term)) {
         return Err(CommandError::text("ERR This node is not the master of that shard and term"));
+    }
+    if matches!(state.coordinator(), CoordinatorState::Frozen | CoordinatorState::Unreachable) {
+        let text = "ERR The coordinator accepts no changes from this node at the moment";
+        return Err(CommandError::text(text));
     }
     state.switches.request(SwitchRequest::HandOver(request));
     Ok(())
