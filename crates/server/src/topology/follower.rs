@@ -69,6 +69,8 @@ pub(super) struct TopologyFollower {
     pub(super) document: DocumentLock,
     /// The nodes with a lease, as the watch reports them.
     pub(super) registered: Mutex<BTreeMap<NodeId, Registration>>,
+    /// The controller, as the watch reports it.
+    controller: Mutex<Option<NodeId>>,
     /// The current lease, which is needed by the controller, for the report, and to end the lease on shutdown.
     lease: Mutex<Option<Lease>>,
     /// True if the workers are running. Worker 0 then puts documents in force.
@@ -154,6 +156,7 @@ impl TopologyFollower {
             files_signal: TopologySignal::default(),
             document: DocumentLock::default(),
             registered: Mutex::default(),
+            controller: Mutex::default(),
             lease: Mutex::default(),
             has_workers: AtomicBool::new(false),
             deadline: Arc::default(),
@@ -315,8 +318,18 @@ impl TopologyFollower {
         }
     }
 
+    /// The controller, as the watch reports it.
+    pub(super) fn controller(&self) -> Option<NodeId> {
+        *self.controller.lock().even_poisoned()
+    }
+
+    pub(super) fn note_controller(&self, controller: values::Controller) {
+        *self.controller.lock().even_poisoned() = node_id(controller.node);
+    }
+
     /// Notes that there is no controller.
     pub(super) fn note_vacancy(&self) {
+        *self.controller.lock().even_poisoned() = None;
         self.is_vacant.store(true, Ordering::SeqCst);
         self.signal.wake();
     }
