@@ -2,7 +2,7 @@
 //! through a failover to its second start, and every error that a user can encounter.
 
 use crate::harness::terminal::Terminal;
-use crate::harness::{Case, ours, run, text};
+use crate::harness::{Case, consecutive, ours, run, text};
 use brisk_testkit::etcd::EtcdLaunch;
 use brisk_testkit::port::Port;
 use brisk_testkit::server::{brisk_binary, signal};
@@ -76,19 +76,6 @@ impl Drop for Local {
             }
         }
     }
-}
-
-/// Consecutive ports.
-fn consecutive(count: usize) -> Vec<Port> {
-    let mut ports: Vec<Port> = Vec::new();
-    while ports.len() < count {
-        let next = Port::claim();
-        if ports.last().is_some_and(|last| last.number() + 1 != next.number()) {
-            ports.clear();
-        }
-        ports.push(next);
-    }
-    ports
 }
 
 fn cluster(args: &[&str]) -> Output {
