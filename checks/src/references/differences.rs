@@ -339,8 +339,9 @@ const CLUSTER: &[Difference] = &[
     },
     Difference {
         commands: &["cluster|meet"],
-        text: "A node that starts registers itself. CLUSTER MEET works between nodes of the same \
-               coordinator.",
+        text: "A node that starts registers itself, but it becomes a member only by CLUSTER MEET, \
+               by CLUSTER ADDSLOTS, or when the cluster is formed. CLUSTER MEET works between \
+               nodes of the same coordinator.",
     },
     Difference {
         commands: &[],
@@ -366,9 +367,9 @@ const CLUSTER: &[Difference] = &[
             "cluster|reset",
             "cluster|setslot",
         ],
-        text: "Commands that change the topology reply after the change is committed, or after at \
-               most 10 s. If the coordinator has not replied by then, the error is `ERR outcome \
-               unknown, see CLUSTER NODES`.",
+        text: "Commands that change the topology, except a CLUSTER FAILOVER without arguments, reply \
+               after the change is committed, or after at most 10 s. If the coordinator has not \
+               replied by then, the error is `ERR outcome unknown, see CLUSTER NODES`.",
     },
     Difference {
         commands: &["cluster|setslot"],

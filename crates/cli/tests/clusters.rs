@@ -14,6 +14,11 @@ fn cluster(args: &[&str]) -> Output {
     run(&ours(), &Case::new(&[&["--cluster"], args].concat()))
 }
 
+/// A command without colors. `redis-cli` also prints them into pipes.
+fn plain<'a>(args: &[&'a str]) -> Case<'a> {
+    Case::new(&[&["--cluster"], args].concat()).with_var("TERM", "dumb")
+}
+
 #[track_caller]
 fn must(args: &[&str]) -> String {
     let found = cluster(args);
@@ -50,7 +55,7 @@ fn a_cluster_is_created_read_changed_and_fixed() {
 
     let few = cluster(&["create", all[0], all[1], "--cluster-yes"]);
     assert_eq!(few.status.code(), Some(1));
-    assert_same(&Case::new(&["--cluster", "create", all[0], all[1], "--cluster-yes"]));
+    assert_same(&plain(&["create", all[0], all[1], "--cluster-yes"]));
     let refused = run(
         &ours(),
         &Case::new(&["--cluster", "create", all[0], all[1], all[2]]).with_stdin(b"no\n"),
@@ -94,7 +99,7 @@ fn a_cluster_is_created_read_changed_and_fixed() {
         &["import", all[0]],
         &["reshard", all[0], "--cluster-slots", "5", "--cluster-to", "nonsense"],
     ] {
-        assert_same(&Case::new(&[&["--cluster"], args].concat()).with_stdin(b"no\n"));
+        assert_same(&plain(args).with_stdin(b"no\n"));
     }
     grows_and_shrinks(all[0], masters);
     is_mended(all[0], masters);
@@ -224,7 +229,7 @@ fn is_backed_up(entry: &str) {
     assert!(layout.contains("\"slots_count\""), "{layout}");
     let files = std::fs::read_dir(home.path("")).expect("it is there");
     assert_eq!(files.count(), 4);
-    assert_same(&Case::new(&["--cluster", "check", entry]));
+    assert_same(&plain(&["check", entry]));
 }
 
 fn takes_keys_from_outside(entry: &str, node: &Server) {

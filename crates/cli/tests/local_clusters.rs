@@ -1,14 +1,16 @@
 //! `--cluster start-local`, `stop-local` and `status`: a cluster of our servers on this machine, from its first start
 //! through a failover to its second start, and every error that a user can encounter.
 
-use crate::harness::{Case, ours, run, text};
+use crate::harness::terminal::Terminal;
+use crate::harness::{Case, consecutive, ours, run, text};
 use brisk_testkit::etcd::EtcdLaunch;
 use brisk_testkit::port::Port;
 use brisk_testkit::server::{brisk_binary, signal};
 use brisk_testkit::{BriskCluster, Conn, Launch, TempDir, wait_until};
 use std::net::TcpListener;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::Output;
+use std::process::{Command, Output, Stdio};
 
 /// A directory for a cluster, with ports that no other test uses. Dropping it stops the nodes.
 struct Local {
@@ -65,20 +67,15 @@ impl Local {
 impl Drop for Local {
     fn drop(&mut self) {
         let _ = self.stop();
-    }
-}
-
-/// Consecutive ports.
-fn consecutive(count: usize) -> Vec<Port> {
-    let mut ports: Vec<Port> = Vec::new();
-    while ports.len() < count {
-        let next = Port::claim();
-        if ports.last().is_some_and(|last| last.number() + 1 != next.number()) {
-            ports.clear();
+        // A node that rejects the command still has its PID file.
+        for at in 0..self.ports.len() {
+            if let Ok(text) = std::fs::read_to_string(self.pid_file(at))
+                && let Ok(pid) = text.trim().parse()
+            {
+                signal(pid, "KILL");
+            }
         }
-        ports.push(next);
     }
-    ports
 }
 
 fn cluster(args: &[&str]) -> Output {
@@ -105,6 +102,13 @@ fn command(local: &Local, at: usize, words: &[&str]) -> String {
     text(&run(&ours(), &Case::new(&[&["-c", "-p", &port], words].concat())).stdout)
 }
 
+/// The reply of a node to a command, without redirections.
+fn command_to(local: &Local, at: usize, words: &str) -> String {
+    let port = local.ports[at].number().to_string();
+    let words = words.split(' ').collect::<Vec<_>>();
+    text(&run(&ours(), &Case::new(&[&["-p", &port], &words[..]].concat())).stdout)
+}
+
 #[test]
 fn a_local_cluster_starts_survives_a_lost_primary_and_starts_again_with_its_data() {
     let local = Local::new(6);
@@ -120,6 +124,9 @@ fn a_local_cluster_starts_survives_a_lost_primary_and_starts_again_with_its_data
     let said = must(&cluster(&["status", &local.address(4)]));
     assert!(said.contains("16384 of 16384 assigned to 3 shards"), "{said}");
     assert!(said.contains("6 of 6 reachable"), "{said}");
+    assert!(said.contains("Cluster:     brisk\n"), "{said}");
+    assert!(said.contains("Controller:  127.0.0.1:"), "{said}");
+    assert!(said.contains("[OK] The cluster has no problem.\n"), "{said}");
     assert_eq!(said.matches("\n  replica  127.0.0.1:").count(), 3, "{said}");
     assert_eq!(must(&local.start(&[])).matches("  primary of slots ").count(), 3);
 
@@ -195,7 +202,16 @@ fn a_topology_that_the_coordinator_has_lost_is_restored_from_the_file_of_a_node(
     std::fs::remove_dir_all(&coordinator).expect("the directory exists");
     let said = refused(&cluster(&["restore-topology", &setting, "/nonexistent/file"]));
     assert!(said.contains("Cannot read /nonexistent/file"), "{said}");
-    let said = must(&cluster(&["restore-topology", &setting, &file]));
+    let other = Local::new(1);
+    must(&other.start(&["--nodes", "1", "--replicas", "0"]));
+    must(&other.stop());
+    let foreign = other.path().join(other.first().to_string()).join("topology.json");
+    let foreign = foreign.display().to_string();
+    for files in [[&*file, &*foreign], [&*foreign, &*file]] {
+        let said = refused(&cluster(&["restore-topology", &setting, files[0], files[1]]));
+        assert!(said.contains("are of different clusters"), "{said}");
+    }
+    let said = must(&cluster(&["restore-topology", &setting, &file, &file]));
     assert!(said.contains(", 1 node."), "{said}");
     must(&local.start(&[]));
     assert_eq!(command(&local, 0, &["get", "a"]), "1\n");
@@ -222,6 +238,10 @@ fn errors_of_start_local_name_the_port_the_directory_and_the_program() {
         (&["--nodes", "0"][..], "--nodes must be at least 1"),
         (&["--nodes", "60"], "60 shards with 1 replica each are 120 nodes"),
         (&["--port", "65535"], "ports 65535 to 65540 are not between 1 and 65535"),
+        (&["--port", "abc"], "--port: 'abc' is not a number"),
+        (&["--replicas", "x"], "--replicas: 'x' is not a number"),
+        (&["--replicas", "-1"], "--replicas must be at least 0"),
+        (&["--nodes", "3x"], "--nodes: '3x' is not a number"),
     ] {
         let said = refused(&local.start(args));
         assert!(said.contains(expected), "{said}");
@@ -251,6 +271,128 @@ fn a_node_that_ends_is_named_with_the_end_of_its_log_and_the_others_end_too() {
         said.contains("has another cluster: 2 shards with 0 replicas each from port"),
         "{said}"
     );
+}
+
+#[test]
+fn a_node_that_is_in_no_shard_keeps_running_and_can_be_added() {
+    let local = Local::new(2);
+    must(&local.start(&["--nodes", "1", "--replicas", "1"]));
+    let (entry, outside) = (local.address(0), local.address(1));
+    let id = local.conn(1).cmd("CLUSTER MYID").text();
+    must(&cluster(&["del-node", &entry, &id]));
+    let add = format!("add-node {outside} {entry} --cluster-slave");
+    let expect_outside = |said: &str| {
+        assert!(said.contains("[OK] The cluster is ready with 1 of its 2 nodes."), "{said}");
+        assert!(said.contains(&format!("{outside} is not a member of the cluster.")), "{said}");
+        assert!(said.contains(&format!("brisk-cli --cluster {add}\n")), "{said}");
+    };
+    expect_outside(&must(&local.start(&[])));
+    must(&local.stop());
+    expect_outside(&must(&local.start(&[])));
+
+    // Each node shows the cluster, even the one that is in no shard.
+    for address in [&entry, &outside] {
+        let said = must(&cluster(&["status", address]));
+        assert!(said.contains("16384 of 16384 assigned to 1 shard\n"), "{said}");
+        assert!(said.contains("shard 0-16383 has no replica\n"), "{said}");
+        let registered = format!("{outside} is registered, but it is in no shard.");
+        assert!(said.contains(&registered) && said.contains(&add), "{said}");
+        assert!(!said.contains("[OK]"), "{said}");
+    }
+    must(&cluster(&add.split(' ').collect::<Vec<_>>()));
+    wait_until("the node to be a replica", || {
+        text(&cluster(&["status", &outside]).stdout).contains("[OK] The cluster has no problem.")
+    });
+    let said = must(&local.start(&[]));
+    assert!(said.contains("[OK] The cluster of 1 shard with 1 replica is ready."), "{said}");
+}
+
+#[test]
+fn a_lost_shard_gets_a_new_owner_and_start_local_names_the_forgotten_node() {
+    let local = Local::new(4);
+    must(&local.start(&["--nodes", "2", "--replicas", "1"]));
+    // The nodes with the lowest ports are the primaries.
+    let (survivor, port) = (1, local.first().to_string());
+    let replica = if local.conn(2).info("master_port") == port { 2 } else { 3 };
+    let lost = local.conn(0).cmd("CLUSTER MYID").text();
+    // The machine of the primary is lost, and the replica has lost its data.
+    for at in [replica, 0] {
+        signal(local.pid(at), "KILL");
+    }
+    let directory = |at: usize| local.path().join(local.ports[at].number().to_string());
+    std::fs::remove_dir_all(directory(0)).expect("the directory exists");
+    std::fs::remove_dir_all(directory(replica).join("appendonlydir")).expect("there is a file");
+    let mut command = Command::new(brisk_binary().expect("a server"));
+    command.arg("brisk.conf").current_dir(directory(replica)).process_group(0);
+    let mut process = command.stdout(Stdio::null()).spawn().expect("the server starts");
+    let reply = |at: usize, words: &str| command_to(&local, at, words);
+    wait_until("the replica to be rejected", || {
+        reply(replica, "cluster failover force").contains("no full copy")
+    });
+    assert_eq!(reply(replica, "cluster reset"), "OK\n");
+    assert_eq!(reply(survivor, &format!("cluster forget {lost}")), "OK\n");
+    assert_eq!(reply(replica, "cluster addslotsrange 0 8191"), "OK\n");
+    // The first node starts with a new ID.
+    let said = must(&local.start(&[]));
+    assert!(said.contains("[OK] The cluster is ready with 3 of its 4 nodes."), "{said}");
+    let words = said.lines().find_map(|line| line.strip_prefix("  brisk-cli --cluster "));
+    let words = words.expect("the command that adds it");
+    assert!(words.starts_with(&format!("add-node {} ", local.address(0))), "{words}");
+    must(&cluster(&words.split(' ').collect::<Vec<_>>()));
+    must(&local.start(&[]));
+    must(&cluster(&["status", &local.address(0)]));
+    must(&local.stop());
+    process.wait().expect("the process has ended");
+}
+
+#[test]
+fn a_node_with_another_password_is_named_and_the_others_keep_running() {
+    let local = Local::new(2);
+    must(&local.start(&["--nodes", "1", "--replicas", "1"]));
+    must(&local.stop());
+    for (port, password) in local.ports.iter().zip(["first", "second"]) {
+        let config = local.path().join(port.number().to_string()).join("brisk.conf");
+        let lines = format!("requirepass {password}\nmasterauth {password}\n");
+        let changed = std::fs::read_to_string(&config).expect("a file") + &lines;
+        std::fs::write(&config, changed).expect("the file can be written");
+    }
+    let with_password = |args: &[&str]| {
+        let case = Case::new(&[&["--cluster"], args].concat()).with_var("TERM", "dumb");
+        run(&ours(), &case.with_var("REDISCLI_AUTH", "first"))
+    };
+    let server = brisk_binary().expect("a server").display().to_string();
+    let dir = local.path().display().to_string();
+    let said = refused(&with_password(&["start-local", "--dir", &dir, "--server", &server]));
+    let port = local.ports[1].number();
+    let rejection = "AUTH failed: WRONGPASS invalid username-password pair or user is disabled.";
+    let named = format!("[ERR] Node {port} replied with error: {rejection}\n");
+    assert!(said.contains(&named), "{said}");
+    assert!(said.contains("The other nodes keep running."), "{said}");
+    let named = format!("{}: this replica rejects the connection: {rejection}\n", local.address(1));
+    wait_until("the first node to accept connections", || {
+        text(&with_password(&["status", &local.address(0)]).stdout).contains(&named)
+    });
+    let output = with_password(&["status", &local.address(0)]);
+    assert_eq!(text(&output.stderr), "");
+
+    signal(local.pid(1), "STOP");
+    let output = with_password(&["status", &local.address(0)]);
+    let said = refused(&output);
+    let named = format!("{}: this replica does not reply\n", local.address(1));
+    assert!(said.contains(&named), "{said}");
+    assert_eq!(text(&output.stderr), "");
+    signal(local.pid(1), "CONT");
+}
+
+#[test]
+fn colors_are_only_for_terminals() {
+    let args = ["--cluster", "etcd-plan", "10.0.0.333", "b", "c"];
+    let error = "[ERR] '10.0.0.333' is not a valid IPv4 address\n";
+    let output = run(&ours(), &Case::new(&args).with_var("TERM", "xterm"));
+    assert_eq!(refused(&output), error);
+    let mut terminal = Terminal::start(&ours(), &args, &[]);
+    terminal.expect("\x1b[31;1m[ERR] ");
+    assert_eq!(terminal.end(), Some(1));
 }
 
 /// A program that is used in place of a server.

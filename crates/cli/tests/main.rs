@@ -1,6 +1,8 @@
 //! The integration tests of `brisk-cli`, in one executable.
 
 mod analyze;
+mod cluster_page;
+mod cluster_status;
 mod clusters;
 mod commands;
 mod formats;

@@ -77,6 +77,11 @@ impl Machine {
                 "'{text}' is neither an address nor a host name; do not give a port"
             ));
         }
+        // The last label of a host name is never a number, so this is a mistyped address.
+        let last = host.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
+        if ip.is_none() && last.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(format!("'{text}' is not a valid IPv4 address"));
+        }
         Ok(Machine { host: host.to_owned(), ip })
     }
 
@@ -241,5 +246,10 @@ mod tests {
         for host in ["a:2379", "", "a b", "http://a", "a\nb"] {
             assert!(planned(&["x", "y", host]).unwrap_err().contains("neither"), "{host}");
         }
+        for host in ["10.0.0.333", "10.0.0", "1.2.3.4.5", "10.0.0.1.", "7", "..."] {
+            let error = planned(&["x", "y", host]).unwrap_err();
+            assert_eq!(error, format!("'{host}' is not a valid IPv4 address"));
+        }
+        assert!(planned(&["10.example", "1x", "3.x1"]).is_ok());
     }
 }

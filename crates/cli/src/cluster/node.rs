@@ -5,7 +5,8 @@ use super::slots::address_of;
 use super::{SLOTS, split_place, tell};
 use crate::quote::leading_number;
 use crate::screen;
-use crate::session::{Loudness, Session, Told};
+use crate::session::{ConnectFailure, Loudness, Session, Told};
+use brisk_cluster::document::CoordinatorReport;
 use brisk_resp::Value;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -114,16 +115,24 @@ impl Node {
         Ok(Node { session, is, replicas: 0 })
     }
 
-    /// Connects to a node without printing errors; `None` if it does not accept the connection. Each wait lasts at most
-    /// `patience`, unless `-t` sets a different limit.
-    pub(super) fn reach(host: &str, port: i64, like: &Session, patience: Duration) -> Option<Node> {
+    /// Connects to a node without printing errors. Each wait lasts at most `patience`, unless `-t` sets a different
+    /// limit.
+    ///
+    /// # Errors
+    /// If the node does not accept the connection or the password.
+    pub(super) fn reach(
+        host: &str,
+        port: i64,
+        like: &Session,
+        patience: Duration,
+    ) -> Result<Node, ConnectFailure> {
         let mut options = like.options.clone();
         (options.host, options.port, options.socket) = (host.to_owned(), port, None);
         options.patience = options.patience.or(Some(patience));
-        let mut session = Session::new(options).ok()?;
-        session.connect(Loudness::Quiet).ok()?;
+        let mut session = Session::new(options).map_err(ConnectFailure::Tls)?;
+        session.open()?;
         let is = Line { host: host.to_owned(), port, ..Line::default() };
-        Some(Node { session, is, replicas: 0 })
+        Ok(Node { session, is, replicas: 0 })
     }
 
     /// `host:port`
@@ -175,6 +184,12 @@ impl Node {
     /// The error of the server or of the connection.
     pub(super) fn fields(&mut self, words: &[&str]) -> Result<InfoFields, String> {
         Ok(InfoFields::parse(&self.text(words)?))
+    }
+
+    /// The facts that the node has from its coordinator; `None` if it is not a node of Brisk, or rejects the request.
+    pub(super) fn coordinator_report(&mut self) -> Option<CoordinatorReport> {
+        let reply = self.ask(&["REPLCONF", "brisk-coordinator", "?"]).ok()?;
+        CoordinatorReport::parse(reply.as_bytes()?).ok()
     }
 
     /// Returns the lines of CLUSTER NODES for the other nodes, and stores its own line.

@@ -57,15 +57,30 @@ fn restore(task: &Task<'_>) -> Result<(), String> {
 }
 
 /// The topology with the highest epoch.
+///
+/// # Errors
+/// If a file cannot be read, or is of another cluster: another name, or no node in common. Two clusters may have the
+/// same name, so the epoch alone could choose the wrong one.
 fn newest(files: &[String]) -> Result<Topology, String> {
-    let mut newest: Option<Topology> = None;
+    let mut all = Vec::new();
     for file in files {
-        let topology = read(file)?;
-        if newest.as_ref().is_none_or(|newest| newest.epoch < topology.epoch) {
-            newest = Some(topology);
+        all.push((file, read(file)?));
+    }
+    let newest = all.iter().rev().max_by_key(|(_, topology)| topology.epoch);
+    let Some((newest_file, newest)) = newest else {
+        return Err("specify at least one topology.json".to_owned());
+    };
+    for (file, topology) in &all {
+        let is_same = topology.name == newest.name
+            && topology.members.keys().any(|id| newest.members.contains_key(id));
+        if file != newest_file && !is_same {
+            return Err(format!(
+                "{file} and {newest_file} are of different clusters: they have different names, or no node in \
+                 common. Give only the files of one cluster"
+            ));
         }
     }
-    newest.ok_or_else(|| "specify at least one topology.json".to_owned())
+    Ok(newest.clone())
 }
 
 fn read(file: &str) -> Result<Topology, String> {

@@ -1,4 +1,4 @@
-//! Messages, colored by severity, and prompts.
+//! Messages, colored by severity on a terminal, and prompts.
 
 use super::Done;
 use crate::screen;
@@ -9,7 +9,7 @@ use std::io::BufRead;
 const ANSWER_BYTES_MAX: u64 = 4096;
 
 fn coloured(colour: u8, text: &str) {
-    if screen::is_colourful() {
+    if screen::is_terminal() && screen::is_colourful() {
         screen::print(format!("\x1b[{colour};1m{text}\x1b[0m"));
     } else {
         screen::print(text);

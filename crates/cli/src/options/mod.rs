@@ -78,11 +78,12 @@ pub(crate) enum Debugging {
 /// The options of `--cluster start-local` and `stop-local`; `None` if an option is not given.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LocalOptions {
-    pub(crate) nodes: Option<usize>,
-    /// Number of replicas of each of these nodes.
-    pub(crate) replicas: Option<usize>,
-    /// The port of the first node.
-    pub(crate) port: Option<i64>,
+    /// Number of primaries, as the user wrote it.
+    pub(crate) nodes: Option<String>,
+    /// Number of replicas of each primary, as the user wrote it.
+    pub(crate) replicas: Option<String>,
+    /// The port of the first node, as the user wrote it.
+    pub(crate) port: Option<String>,
     pub(crate) dir: Option<PathBuf>,
     pub(crate) server: Option<PathBuf>,
 }

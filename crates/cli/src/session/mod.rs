@@ -23,6 +23,19 @@ pub(crate) enum Loudness {
     Loud,
 }
 
+/// The reason why a new connection cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ConnectFailure {
+    /// No server accepts the connection.
+    Unreachable(String),
+    /// The TLS handshake has failed.
+    Tls(String),
+    /// The server has rejected the password, the database or the protocol.
+    Rejected(String),
+    /// The server has not replied, or has closed the connection.
+    Lost,
+}
+
 /// The state of the script debugger in the session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Debug {
@@ -108,41 +121,56 @@ impl Session {
         }
     }
 
-    /// Replaces the connection with a new one, and sends the commands for the password, the database and the protocol.
-    /// Rejections are printed, and the session continues.
+    /// Like [`Session::open`], but prints a failure.
     ///
     /// # Errors
     /// If the connection fails.
     pub(crate) fn connect(&mut self, loudness: Loudness) -> Result<(), Told> {
+        self.open().map_err(|failure| {
+            if loudness == Loudness::Loud || !matches!(failure, ConnectFailure::Unreachable(_)) {
+                self.print(&failure);
+            }
+            Told
+        })
+    }
+
+    fn print(&self, failure: &ConnectFailure) {
+        screen::warn(match failure {
+            ConnectFailure::Unreachable(text) => {
+                format!("Could not connect to Redis at {}: {text}\n", self.place())
+            }
+            ConnectFailure::Tls(text) => format!("Could not negotiate a TLS connection: {text}\n"),
+            ConnectFailure::Rejected(text) => format!("{text}\n"),
+            ConnectFailure::Lost => "\nI/O error\n".to_owned(),
+        });
+    }
+
+    /// Replaces the connection with a new one, and sends the commands for the password, the database and the protocol.
+    /// If the server rejects one of them, the session can continue.
+    ///
+    /// # Errors
+    /// If the connection fails, or a command is rejected.
+    pub(crate) fn open(&mut self) -> Result<(), ConnectFailure> {
         if self.link.take().is_some() {
             self.database = 0;
             self.in_multi = false;
         }
         (self.is_subscribed, self.speaks_resp3) = (false, false);
-        let place = self.place();
-        match Link::open(&place, self.tls.as_ref(), self.options.patience) {
+        match Link::open(&self.place(), self.tls.as_ref(), self.options.patience) {
             Ok(mut link) => {
                 link.heed(self.interrupts.clone());
                 self.link = Some(link);
                 self.database = 0;
             }
-            Err(OpenError::Connect(text)) => {
-                if loudness == Loudness::Loud {
-                    screen::warn(format!("Could not connect to Redis at {place}: {text}\n"));
-                }
-                return Err(Told);
-            }
-            Err(OpenError::Tls(text)) => {
-                screen::warn(format!("Could not negotiate a TLS connection: {text}\n"));
-                return Err(Told);
-            }
+            Err(OpenError::Connect(text)) => return Err(ConnectFailure::Unreachable(text)),
+            Err(OpenError::Tls(text)) => return Err(ConnectFailure::Tls(text)),
         }
         self.authenticate()?;
-        self.select()?;
+        self.select_database()?;
         self.switch_protocol()
     }
 
-    fn authenticate(&mut self) -> Result<(), Told> {
+    fn authenticate(&mut self) -> Result<(), ConnectFailure> {
         let Some(password) = self.options.password.clone() else { return Ok(()) };
         let words = match self.options.user.clone() {
             Some(user) => vec![b"AUTH".to_vec(), user, password],
@@ -151,8 +179,15 @@ impl Session {
         self.demand(&words, "AUTH failed")
     }
 
-    /// Selects the database that the user wants.
+    /// Selects the database that the user wants. A failure is printed.
     pub(super) fn select(&mut self) -> Result<(), Told> {
+        self.select_database().map_err(|failure| {
+            self.print(&failure);
+            Told
+        })
+    }
+
+    fn select_database(&mut self) -> Result<(), ConnectFailure> {
         let wanted = self.options.database;
         if wanted == self.database {
             return Ok(());
@@ -163,7 +198,7 @@ impl Session {
         Ok(())
     }
 
-    fn switch_protocol(&mut self) -> Result<(), Told> {
+    fn switch_protocol(&mut self) -> Result<(), ConnectFailure> {
         let words = [b"HELLO".to_vec(), b"3".to_vec()];
         match self.options.protocol {
             Protocol::Unsaid | Protocol::Resp2 => Ok(()),
@@ -177,29 +212,21 @@ impl Session {
                     self.speaks_resp3 = reply.as_error().is_none();
                     Ok(())
                 }
-                Err(_) => self.lost(),
+                Err(_) => Err(ConnectFailure::Lost),
             },
         }
     }
 
     /// Sends a command that must succeed.
-    fn demand(&mut self, words: &[Vec<u8>], failure: &str) -> Result<(), Told> {
-        match self.ask(words) {
-            Ok(reply) => match reply.as_error() {
-                Some(text) => {
-                    let text = String::from_utf8_lossy(text);
-                    screen::warn(format!("{failure}: {text}\n"));
-                    Err(Told)
-                }
-                None => Ok(()),
-            },
-            Err(_) => self.lost(),
+    fn demand(&mut self, words: &[Vec<u8>], failure: &str) -> Result<(), ConnectFailure> {
+        let reply = self.ask(words).map_err(|_| ConnectFailure::Lost)?;
+        match reply.as_error() {
+            Some(text) => {
+                let text = String::from_utf8_lossy(text);
+                Err(ConnectFailure::Rejected(format!("{failure}: {text}")))
+            }
+            None => Ok(()),
         }
-    }
-
-    fn lost(&mut self) -> Result<(), Told> {
-        screen::warn("\nI/O error\n");
-        Err(Told)
     }
 
     /// Sends a request of the program itself, and waits for its reply.

@@ -4,6 +4,7 @@
 pub(crate) mod scripted;
 pub(crate) mod terminal;
 
+use brisk_testkit::port::Port;
 use brisk_testkit::server::redis_tool;
 use brisk_testkit::{Launch, Server};
 use std::io::Write;
@@ -121,6 +122,19 @@ pub(crate) fn wait_until_same(case: &Case<'_>) {
 
 pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Consecutive ports.
+pub(crate) fn consecutive(count: usize) -> Vec<Port> {
+    let mut ports: Vec<Port> = Vec::new();
+    while ports.len() < count {
+        let next = Port::claim();
+        if ports.last().is_some_and(|last| last.number() + 1 != next.number()) {
+            ports.clear();
+        }
+        ports.push(next);
+    }
+    ports
 }
 
 /// A real Redis and our server, with the same data.

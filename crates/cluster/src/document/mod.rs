@@ -4,15 +4,18 @@
 //! |---|---|
 //! | here | the document's types, JSON |
 //! | `check` | the rules of a document by itself, and compared with the document in force |
+//! | `coordination` | the facts that a node has from its coordinator |
 //! | `report` | the values that nodes publish in addition to the document: registrations and status reports |
 //!
 //! The document is the only source of truth about the cluster. A coordinator stores it under one key; every change
 //! replaces it as a whole. A change preserves fields that this version does not know.
 
 mod check;
+mod coordination;
 mod report;
 
 pub use check::{DocumentError, InstallError, check, check_installation};
+pub use coordination::{CoordinatorReport, OUTSIDE_MAX, OutsideNode};
 pub use report::{Dataset, NodeContents, NodeRole, NodeStatus, REPORT_BYTES_MAX, Registration};
 
 use crate::id::{ChangeId, Epoch, MigrationId, NodeId, NodeRun, ShardId, Term};

@@ -12,7 +12,7 @@
 //! | `worker` | a worker's copy, and the check before each command |
 //! | `forward` | messages of PUBLISH that are to be sent to other nodes |
 //! | `peers` | the connections to other nodes, over which the messages are sent |
-//! | `writer` | changes to the topology that commands request; the status report of this node |
+//! | `writer` | changes to the topology that commands request; the reports of this node |
 //! | `deferred` | changes that transactions and scripts request |
 //! | `switch` | requests for planned switches |
 //!
@@ -383,6 +383,12 @@ impl ClusterState {
     #[must_use]
     pub fn status(&self) -> Option<Vec<u8>> {
         self.reporter.get().map(|reporter| reporter.status())
+    }
+
+    /// The facts that this node has from its coordinator, as JSON; `None` until the topology thread runs.
+    #[must_use]
+    pub fn coordinator_report(&self) -> Option<Vec<u8>> {
+        self.reporter.get().map(|reporter| reporter.coordinator_report())
     }
 
     /// Reports whether this replica has a full copy of its shard's dataset.

@@ -1,5 +1,4 @@
-//! The services that the topology thread provides to commands: changes to the topology, and the status report of this
-//! node.
+//! The services that the topology thread provides to commands: changes to the topology, and the reports of this node.
 
 use brisk_cluster::change::{ChangeError, Edit};
 use brisk_cluster::document::{Registration, Topology};
@@ -57,10 +56,13 @@ pub trait TopologyWriter: Debug + Send + Sync {
     fn take_settings(&self);
 }
 
-/// Reports the status of this node to other nodes.
+/// Reports the status of this node to other nodes and to tools.
 pub trait StatusReporter: Debug + Send + Sync {
     /// The current status as JSON. Does not wait.
     fn status(&self) -> Vec<u8>;
+
+    /// The facts that this node has from its coordinator, as JSON. Does not wait.
+    fn coordinator_report(&self) -> Vec<u8>;
 
     /// Reports whether this replica has a full copy of its shard's dataset. The copy may be old, but it has not been
     /// partly replaced by a later copy. Does not wait.

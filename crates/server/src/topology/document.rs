@@ -55,6 +55,11 @@ impl DocumentLock {
         self.slot().state.revision
     }
 
+    /// Why the newest document was rejected; `None` if it was not. Does not wait for an installation.
+    pub(super) fn rejection(&self) -> Option<InstallError> {
+        self.slot().state.refused.as_ref().map(|(_, error)| error.clone())
+    }
+
     fn slot(&self) -> MutexGuard<'_, DocumentSlot> {
         self.slot.lock().even_poisoned()
     }

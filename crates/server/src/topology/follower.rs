@@ -330,8 +330,14 @@ impl TopologyFollower {
         }
     }
 
+    /// Notes which node is the controller, as the watch reports it.
+    pub(super) fn note_controller(&self, controller: values::Controller) {
+        self.state.set_controller(node_id(controller.node));
+    }
+
     /// Notes that there is no controller.
     pub(super) fn note_vacancy(&self) {
+        self.state.set_controller(None);
         self.is_vacant.store(true, Ordering::SeqCst);
         self.signal.wake();
     }

@@ -22,6 +22,7 @@
 //! | `handover` | hands over the shard of a primary that shuts down |
 //! | `writer` | commits changes to the document |
 //! | `watch` | the thread that follows the coordinator's events |
+//! | `coordination` | the facts that this node has from its coordinator, for operators |
 //! | `status` | the status report of this node, and the state of other nodes |
 //! | `failures` | determines which members have failed |
 //! | `query` | requests to other nodes |
@@ -35,6 +36,7 @@
 mod availability;
 mod controller;
 mod coord;
+mod coordination;
 mod deadline;
 mod document;
 mod failures;

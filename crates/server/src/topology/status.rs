@@ -26,6 +26,11 @@ impl StatusReporter for TopologyFollower {
         self.node_status().to_json().unwrap_or_default()
     }
 
+    fn coordinator_report(&self) -> Vec<u8> {
+        // The number of nodes is bounded, so the report always fits.
+        self.coordination().to_json().unwrap_or_default()
+    }
+
     fn has_full_copy(&self) -> bool {
         self.node_status().full_copy
     }

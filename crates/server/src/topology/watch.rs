@@ -47,10 +47,9 @@ fn take_nodes(follower: &TopologyFollower, snapshot: &ClusterSnapshot) {
     let nodes = snapshot.nodes.iter().filter_map(registration_of);
     follower.set_registered(nodes.map(|node| (node.id, node)).collect());
     follower.is_watch_sound.store(true, Ordering::SeqCst);
-    let controller = snapshot.controller.and_then(|controller| node_id(controller.node));
-    follower.state.set_controller(controller);
-    if snapshot.controller.is_none() {
-        follower.note_vacancy();
+    match snapshot.controller {
+        Some(controller) => follower.note_controller(controller),
+        None => follower.note_vacancy(),
     }
 }
 
@@ -95,13 +94,8 @@ fn follow(follower: &TopologyFollower, snapshot: &ClusterSnapshot, errors: &mut 
                 }
                 WatchEvent::NodeRegistered(node) => follower.note_registered(&node),
                 WatchEvent::NodeGone { node, .. } => follower.note_gone(node),
-                WatchEvent::ControllerElected(controller) => {
-                    follower.state.set_controller(node_id(controller.node));
-                }
-                WatchEvent::ControllerGone { .. } => {
-                    follower.state.set_controller(None);
-                    follower.note_vacancy();
-                }
+                WatchEvent::ControllerElected(controller) => follower.note_controller(controller),
+                WatchEvent::ControllerGone { .. } => follower.note_vacancy(),
                 WatchEvent::Compacted { .. } => return,
                 WatchEvent::NoLeader => errors.note("etcd has no leader"),
             }

@@ -54,14 +54,11 @@ impl LocalLayout {
     /// The layout that the options specify. Missing options are taken from `earlier`, or are the defaults.
     ///
     /// # Errors
-    /// An error text, if a number is out of range.
+    /// An error text, if a number is invalid or out of range.
     fn new(options: &LocalOptions, earlier: Option<LocalLayout>) -> Result<LocalLayout, String> {
         let earlier = earlier.unwrap_or(LocalLayout { shards: 3, replicas: 1, port: 7000 });
-        let shards = options.nodes.unwrap_or(earlier.shards);
-        let replicas = options.replicas.unwrap_or(earlier.replicas);
-        if shards == 0 {
-            return Err("--nodes must be at least 1".to_owned());
-        }
+        let shards = size("--nodes", options.nodes.as_deref(), 1, earlier.shards)?;
+        let replicas = size("--replicas", options.replicas.as_deref(), 0, earlier.replicas)?;
         let nodes = shards.saturating_mul(replicas.saturating_add(1));
         if nodes > NODES_MAX {
             return Err(format!(
@@ -70,7 +67,8 @@ impl LocalLayout {
                 count(replicas, "replica")
             ));
         }
-        let port = options.port.unwrap_or_else(|| i64::from(earlier.port));
+        let port = number("--port", options.port.as_deref())?;
+        let port = port.unwrap_or_else(|| i64::from(earlier.port));
         let last = port.saturating_add(nodes as i64 - 1);
         match (u16::try_from(port), u16::try_from(last)) {
             (Ok(port), Ok(_)) if port > 0 => Ok(LocalLayout { shards, replicas, port }),
@@ -104,16 +102,31 @@ impl LocalLayout {
     fn parse(text: &str) -> Option<LocalLayout> {
         let value = |name: &str| {
             let mut lines = text.lines().filter_map(|line| line.split_once(' '));
-            lines.find(|(known, _)| *known == name).and_then(|(_, value)| value.trim().parse().ok())
+            let line = lines.find(|(known, _)| *known == name);
+            line.map(|(_, value)| Some(value.trim().to_owned()))
         };
         let options = LocalOptions {
-            nodes: Some(usize::try_from(value("nodes")?).ok()?),
-            replicas: Some(usize::try_from(value("replicas")?).ok()?),
-            port: Some(value("port")?),
+            nodes: value("nodes")?,
+            replicas: value("replicas")?,
+            port: value("port")?,
             ..LocalOptions::default()
         };
         LocalLayout::new(&options, None).ok()
     }
+}
+
+/// The value of an option as a number.
+fn number(option: &str, given: Option<&str>) -> Result<Option<i64>, String> {
+    let parse =
+        |text: &str| text.parse().map_err(|_| format!("{option}: '{text}' is not a number"));
+    given.map(parse).transpose()
+}
+
+/// The value of an option that is at least `least`; `default` if the option is not given.
+fn size(option: &str, given: Option<&str>, least: i64, default: usize) -> Result<usize, String> {
+    let Some(number) = number(option, given)? else { return Ok(default) };
+    let size = usize::try_from(number).ok().filter(|_| number >= least);
+    size.ok_or_else(|| format!("{option} must be at least {least}"))
 }
 
 /// A cluster in a directory. While this value exists, no other `brisk-cli` can start or stop the cluster.
@@ -242,7 +255,8 @@ mod tests {
     use super::*;
 
     fn layout(nodes: usize, replicas: usize, port: i64) -> Result<LocalLayout, String> {
-        let (nodes, replicas, port) = (Some(nodes), Some(replicas), Some(port));
+        let given = |number: &dyn ToString| Some(number.to_string());
+        let (nodes, replicas, port) = (given(&nodes), given(&replicas), given(&port));
         LocalLayout::new(&LocalOptions { nodes, replicas, port, ..LocalOptions::default() }, None)
     }
 
@@ -265,7 +279,8 @@ mod tests {
     #[test]
     fn sizes_and_ports_have_bounds() {
         assert!(layout(0, 1, 7000).is_err() && layout(101, 0, 7000).is_err());
-        assert!(layout(usize::MAX, usize::MAX, 7000).is_err());
+        let most = i64::MAX as usize;
+        assert!(layout(most, most, 7000).is_err() && layout(usize::MAX, 0, 7000).is_err());
         assert!(layout(3, 1, 0).is_err() && layout(3, 1, 65_531).is_err());
         assert!(layout(3, 1, 65_530).is_ok() && layout(3, 1, i64::MAX).is_err());
     }

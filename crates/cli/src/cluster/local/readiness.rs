@@ -2,7 +2,7 @@
 
 use crate::cluster::fields::InfoFields;
 use crate::cluster::node::{Line, Node, parse_nodes, ranges};
-use crate::session::Session;
+use crate::session::{ConnectFailure, Session};
 use std::time::Duration;
 
 /// The number of slots in the format of CLUSTER INFO.
@@ -15,6 +15,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(super) enum NodeReadiness {
     /// It is serving. The text describes its role.
     Ready(String),
+    /// It is registered, but the topology does not contain it.
+    Outside,
     /// It is loading its data, which may take any time.
     Loading,
     /// It is waiting for the described event.
@@ -25,8 +27,10 @@ pub(super) enum NodeReadiness {
 
 /// Checks the node on a port.
 pub(super) fn probe(port: u16, session: &Session) -> NodeReadiness {
-    let Some(mut node) = Node::reach("127.0.0.1", i64::from(port), session, PATIENCE) else {
-        return NodeReadiness::Waiting("it accepts no connection".to_owned());
+    let mut node = match Node::reach("127.0.0.1", i64::from(port), session, PATIENCE) {
+        Ok(node) => node,
+        Err(ConnectFailure::Rejected(text)) => return NodeReadiness::Refused(text),
+        Err(_) => return NodeReadiness::Waiting("it accepts no connection".to_owned()),
     };
     look(&mut node).unwrap_or_else(|text| match text {
         text if text.starts_with("NOAUTH") || text.starts_with("NOPERM") => {
@@ -47,6 +51,10 @@ fn look(node: &mut Node) -> Result<NodeReadiness, String> {
     }
     let cluster = node.fields(&["CLUSTER", "INFO"])?;
     if !cluster.is("cluster_slots_assigned", ALL_SLOTS) {
+        let known = node.coordinator_report();
+        if known.is_some_and(|known| known.has_topology && !known.is_member) {
+            return Ok(NodeReadiness::Outside);
+        }
         let assigned = cluster.get("cluster_slots_assigned").unwrap_or("0");
         return waiting(format!("{assigned} of {ALL_SLOTS} slots are assigned"));
     }

@@ -13,8 +13,9 @@ use std::time::{Duration, Instant};
 const LOOK: Duration = Duration::from_millis(20);
 /// If no further node becomes ready within this time, the start has failed. Loading data may take any time.
 const STALLED_MAX: Duration = Duration::from_secs(60);
-/// The time within which nodes must exit after a failed start.
-const END_MAX: Duration = Duration::from_secs(10);
+/// The time within which nodes must exit after a failed start. A primary waits up to ten seconds for its replicas
+/// (`shutdown-timeout`), and then writes its data.
+const END_MAX: Duration = Duration::from_secs(30);
 
 pub(in crate::cluster) fn run(task: &Task<'_>) -> Done {
     start(task).or_else(|text| tell::fail(&format!("[ERR] {text}\n")))
@@ -66,8 +67,16 @@ fn start(task: &Task<'_>) -> Result<(), String> {
     });
     all.sort_by_key(|started| started.node.port);
     if let Err(text) = began.and_then(|()| wait_until_ready(&mut all, task)) {
-        end(&mut all);
-        return Err(text);
+        if cluster.is_new {
+            end(&mut all);
+            return Err(text);
+        }
+        // The nodes may have data, and an operator needs them to find and to fix the problem.
+        let dir = shell_word(&cluster.dir.to_string_lossy());
+        return Err(format!(
+            "{text}\nThe other nodes keep running. Fix the problem and run start-local again, or stop them with: \
+             brisk-cli --cluster stop-local --dir {dir}"
+        ));
     }
     report(&cluster, &all);
     Ok(())
@@ -96,20 +105,23 @@ fn wait_until_ready(all: &mut [Started], task: &Task<'_>) -> Result<(), String> 
     loop {
         for started in all.iter_mut() {
             check_process(started)?;
-            if matches!(started.readiness, NodeReadiness::Ready(_)) {
+            if matches!(started.readiness, NodeReadiness::Ready(_) | NodeReadiness::Outside) {
                 continue;
             }
             let found = probe(started.node.port, task.session);
             if let NodeReadiness::Refused(text) = &found {
                 return Err(format!("Node {} replied with error: {text}", started.node.port));
             }
-            if matches!(found, NodeReadiness::Ready(_) | NodeReadiness::Loading) {
+            if !matches!(found, NodeReadiness::Waiting(_)) {
                 progress = Instant::now();
             }
             started.readiness = found;
         }
+        let is_served = all.iter().any(|one| matches!(one.readiness, NodeReadiness::Ready(_)));
         let unready = all.iter().find_map(|started| match &started.readiness {
             NodeReadiness::Ready(_) => None,
+            NodeReadiness::Outside if is_served => None,
+            NodeReadiness::Outside => Some((&started.node, "it is in no shard")),
             NodeReadiness::Waiting(text) | NodeReadiness::Refused(text) => {
                 Some((&started.node, text.as_str()))
             }
@@ -165,12 +177,23 @@ fn end(all: &mut [Started]) {
 
 /// Prints the nodes, and how to use and to stop the cluster.
 fn report(cluster: &LocalCluster, all: &[Started]) {
-    tell::good(&format!("[OK] The cluster of {} is ready.\n", cluster.layout.describe()));
+    let size = cluster.layout.describe();
+    let members = all.iter().filter(|one| matches!(one.readiness, NodeReadiness::Ready(_)));
+    let (members, nodes) = (members.count(), all.len());
+    tell::good(&if members == nodes {
+        format!("[OK] The cluster of {size} is ready.\n")
+    } else {
+        format!("[OK] The cluster is ready with {members} of its {nodes} nodes.\n")
+    });
     for started in all {
-        if let NodeReadiness::Ready(role) = &started.readiness {
-            tell::say(&format!("  127.0.0.1:{}  {role}\n", started.node.port));
+        let port = started.node.port;
+        match &started.readiness {
+            NodeReadiness::Ready(role) => tell::say(&format!("  127.0.0.1:{port}  {role}\n")),
+            NodeReadiness::Outside => tell::say(&format!("  127.0.0.1:{port}  in no shard\n")),
+            _ => {}
         }
     }
+    warn_of_outside(all);
     let port = cluster.layout.port;
     let dir = shell_word(&cluster.dir.to_string_lossy());
     tell::say(&format!(
@@ -178,4 +201,19 @@ fn report(cluster: &LocalCluster, all: &[Started]) {
          Status:      brisk-cli --cluster status 127.0.0.1:{port}\n\
          Stop:        brisk-cli --cluster stop-local --dir {dir}\n"
     ));
+}
+
+/// Says how to add the nodes that the topology does not contain.
+fn warn_of_outside(all: &[Started]) {
+    let is_member = |one: &&Started| matches!(one.readiness, NodeReadiness::Ready(_));
+    let Some(entry) = all.iter().find(is_member).map(|one| one.node.port) else { return };
+    for outside in all.iter().filter(|one| one.readiness == NodeReadiness::Outside) {
+        let port = outside.node.port;
+        tell::warning(&format!(
+            "\n[WARNING] 127.0.0.1:{port} is not a member of the cluster. It keeps running. Add it as a replica with:\n"
+        ));
+        tell::say(&format!(
+            "  brisk-cli --cluster add-node 127.0.0.1:{port} 127.0.0.1:{entry} --cluster-slave\n"
+        ));
+    }
 }

@@ -74,7 +74,7 @@ struct Ending {
 
 fn connect(node: LocalNode, pid: Pid, task: &Task<'_>) -> Ending {
     let reached = Node::reach("127.0.0.1", i64::from(node.port), task.session, PATIENCE);
-    let Some(mut reached) = reached else {
+    let Ok(mut reached) = reached else {
         return Ending { node, pid, link: None, is_replica: false, retry: None };
     };
     let info = reached.fields(&["INFO", "replication"]);

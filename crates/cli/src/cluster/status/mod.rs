@@ -1,14 +1,18 @@
-//! `status`: the shards of a cluster with their nodes, and its problems.
+//! `status`: the shards of a cluster with their nodes, its problems, and warnings.
 //!
 //! | file | about |
 //! |---|---|
 //! | here | the command and its output |
-//! | `facts.rs` | the reports of the nodes, and the problems that follow from them |
+//! | `facts.rs` | the reports of the nodes |
+//! | `etcd.rs` | which endpoints of etcd can be reached |
+//! | `problems.rs` | the problems and warnings that follow from these facts |
 
+mod etcd;
 mod facts;
+mod problems;
 
 use self::facts::{ClusterFacts, NodeFacts};
-use super::node::ranges;
+use self::problems::slot_list;
 use super::{Done, SLOTS, Task, count, tell};
 use crate::session::Told;
 
@@ -19,12 +23,22 @@ pub(super) fn run(task: &Task<'_>) -> Done {
     let (host, port) = task.entry()?;
     let facts = ClusterFacts::load(&host, port, task.session)?;
     let problems = facts.problems();
+    let warnings = facts.warnings(task.session.options.tls);
     tell::say(&summary(&facts));
     for primary in facts.primaries() {
         tell::say(&shard(&facts, primary));
     }
-    if problems.is_empty() {
+    let is_well = warnings.is_empty() && problems.is_empty();
+    if !warnings.is_empty() {
+        tell::warning(&format!("\n[WARNING] {}:\n", count(warnings.len(), "warning")));
+        for warning in warnings {
+            tell::say(&format!("  {warning}\n"));
+        }
+    }
+    if is_well {
         tell::good("\n[OK] The cluster has no problem.\n");
+    }
+    if problems.is_empty() {
         return Ok(());
     }
     tell::error(&format!("\n[ERR] {}:\n", count(problems.len(), "problem")));
@@ -34,14 +48,18 @@ pub(super) fn run(task: &Task<'_>) -> Done {
     Err(Told)
 }
 
-/// Two or three lines about the cluster as a whole.
+/// A few lines about the cluster as a whole.
 fn summary(facts: &ClusterFacts) -> String {
     let (reached, nodes) = (facts.reached(), facts.nodes.len());
-    let mut text = format!(
+    let mut text = String::new();
+    if let Some(known) = &facts.known {
+        text.push_str(&format!("Cluster:     {}\n", known.cluster));
+    }
+    text.push_str(&format!(
         "Slots:       {} of {SLOTS} assigned to {}\nNodes:       {reached} of {nodes} reachable\n",
         facts.assigned_slots(),
         count(facts.primaries().filter(|node| !node.line.slots.is_empty()).count(), "shard"),
-    );
+    ));
     if let Some(coordinator) = facts.values("cluster_coordinator").into_iter().next() {
         text.push_str(&format!("Coordinator: {coordinator}"));
         for state in facts.values("cluster_coordinator_state") {
@@ -51,6 +69,16 @@ fn summary(facts: &ClusterFacts) -> String {
             text.push_str(&format!(", topology epoch {epoch}"));
         }
         text.push('\n');
+    }
+    if !facts.etcd.is_empty() {
+        let up = facts.etcd.iter().filter(|endpoint| endpoint.failure.is_none()).count();
+        let total = count(facts.etcd.len(), "endpoint");
+        text.push_str(&format!("etcd:        {up} of {total} reachable from this machine\n"));
+    }
+    if let Some(controller) = facts.known.as_ref().and_then(|known| known.controller) {
+        let id = controller.to_string();
+        let place = facts.find(&id).map_or(id, NodeFacts::place);
+        text.push_str(&format!("Controller:  {place}\n"));
     }
     if let Some(migrations) = facts.newest("cluster_migrations").filter(|number| *number > 0) {
         text.push_str(&format!("Migrations:  {migrations}\n"));
@@ -64,17 +92,12 @@ fn shard(facts: &ClusterFacts, primary: &NodeFacts) -> String {
     let mut text = if slots.is_empty() {
         "\nShard without slots".to_owned()
     } else {
-        let list = ranges(slots).replace(['[', ']'], "");
-        format!("\nShard of slots {list} ({})", slots.len())
+        format!("\nShard of slots {} ({})", slot_list(slots), slots.len())
     };
-    let report = primary.report.as_ref();
+    let report = primary.report.as_ref().ok();
     let term = report.and_then(|report| report.cluster.get("cluster_shard_term"));
     if let Some(term) = term {
         text.push_str(&format!(", term {term}"));
-    }
-    let runs = report.and_then(|report| report.cluster.get("cluster_isr"));
-    if let Some(runs) = runs.filter(|runs| !runs.is_empty()) {
-        text.push_str(&format!(", in sync: {}", in_sync(facts, runs)));
     }
     text.push_str(&format!("\n  primary  {}\n", node(facts, primary, None)));
     for replica in facts.replicas_of(&primary.line.id) {
@@ -83,22 +106,16 @@ fn shard(facts: &ClusterFacts, primary: &NodeFacts) -> String {
     text
 }
 
-/// The addresses of the runs `<id>@<incarnation>,…`.
-fn in_sync(facts: &ClusterFacts, runs: &str) -> String {
-    let place = |run: &str| {
-        let id = run.split('@').next().unwrap_or(run);
-        facts.find(id).map_or_else(|| run.to_owned(), NodeFacts::place)
-    };
-    runs.split(',').map(place).collect::<Vec<_>>().join(" ")
-}
-
 /// The line of a node: its address, its ID, and its report.
 fn node(facts: &ClusterFacts, node: &NodeFacts, primary: Option<&NodeFacts>) -> String {
     let id: String = node.line.id.chars().take(ID_DIGITS).collect();
     let mut parts = Vec::new();
     match &node.report {
-        None => parts.push("unreachable".to_owned()),
-        Some(report) => {
+        Err(failure) => {
+            let what = failure.split(':').next().unwrap_or_default();
+            parts.push(what.to_owned());
+        }
+        Ok(report) => {
             let (cluster, server) = (&report.cluster, &report.server);
             if let Some(primary) = primary {
                 let is_up = server.is("master_link_status", "up");

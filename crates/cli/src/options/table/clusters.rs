@@ -137,7 +137,7 @@ pub(super) const CLUSTERS: Section = Section {
             "<n>",
             "Number of primaries for start-local (3).",
             |options, words| {
-                options.cluster.local.nodes = Some(words.natural());
+                options.cluster.local.nodes = Some(words.text());
                 Ok(())
             },
         ),
@@ -146,7 +146,7 @@ pub(super) const CLUSTERS: Section = Section {
             "<n>",
             "Number of replicas per primary for start-local (1).",
             |options, words| {
-                options.cluster.local.replicas = Some(words.natural());
+                options.cluster.local.replicas = Some(words.text());
                 Ok(())
             },
         ),

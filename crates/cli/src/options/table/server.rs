@@ -3,6 +3,7 @@
 use super::super::parse::{Words, seconds};
 use super::super::{Options, Protocol, Refusal, uri};
 use super::{Completed, Row, Section};
+use crate::quote::leading_number;
 use std::time::Duration;
 
 /// The shortest time limit that sockets accept.
@@ -16,8 +17,9 @@ pub(super) const SERVER: Section = Section {
             Ok(())
         }),
         Row::value(&["-p", "--port"], "<port>", "Port (6379).", |options, words| {
-            options.port = words.number();
-            options.cluster.local.port = Some(options.port);
+            let port = words.text();
+            options.port = leading_number(port.as_bytes());
+            options.cluster.local.port = Some(port);
             Ok(())
         }),
         Row::value(

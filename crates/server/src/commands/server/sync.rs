@@ -10,7 +10,8 @@ use brisk_engine::{Args, CommandError, Outcome, Result};
 use brisk_node::clients::flag;
 use brisk_node::cluster::peers::PEER_OPTION;
 use brisk_node::cluster::{
-    CoordinatorState, HandoverRequest, LOOK_VALUE, PRIMARY_OPTION, SWITCH_OPTION, SwitchRequest,
+    ClusterState, CoordinatorState, HandoverRequest, LOOK_VALUE, PRIMARY_OPTION, SWITCH_OPTION,
+    SwitchRequest,
 };
 use brisk_node::core::call::{Call, Command};
 use brisk_node::replication::comparison::marker::CAPABILITY;
@@ -296,7 +297,10 @@ fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
             request_switch(call, args.bytes()?)?;
         } else if is("brisk-status") {
             args.bytes()?;
-            return Ok(report_status(call));
+            return Ok(send_report(call, ClusterState::status));
+        } else if is("brisk-coordinator") {
+            args.bytes()?;
+            return Ok(send_report(call, ClusterState::coordinator_report));
         } else if is("rdb-only") {
             if !matches!(args.integer()?, 0 | 1) {
                 return Err(CommandError::text(
@@ -317,11 +321,10 @@ fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     })
 }
 
-/// Replies with this node's status, which another node of the cluster has requested.
-fn report_status(call: &mut Call<'_>) -> Outcome {
-    let cluster = call.core.shared.cluster.state();
-    let status = cluster.and_then(brisk_node::cluster::ClusterState::status);
-    call.reply.bulk(&status.unwrap_or_default())
+/// Replies with a report of this node, which another node of the cluster or a tool has requested.
+fn send_report(call: &mut Call<'_>, of: fn(&ClusterState) -> Option<Vec<u8>>) -> Outcome {
+    let report = call.core.shared.cluster.state().and_then(of);
+    call.reply.bulk(&report.unwrap_or_default())
 }
 
 /// Handles the request of a replica of this node's shard to become the primary.

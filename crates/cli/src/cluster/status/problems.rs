@@ -1,0 +1,255 @@
+//! The problems of a cluster, and the warnings about it.
+
+use super::etcd::EtcdEndpoint;
+use super::facts::{ClusterFacts, NodeFacts, NodeReport};
+use crate::cluster::SLOTS;
+use crate::cluster::node::ranges;
+use brisk_cluster::map::client_port;
+use std::collections::BTreeSet;
+
+/// The state of a node that cannot renew its lease.
+const UNREACHABLE: &str = "unreachable";
+
+impl ClusterFacts {
+    /// The problems of the cluster, one line each: what should work, and does not.
+    pub(super) fn problems(&self) -> Vec<String> {
+        let mut problems: Vec<String> = self.coordinator_problem().into_iter().collect();
+        problems.extend(self.etcd_problems());
+        problems.extend(self.slots_problem());
+        let is_cut_off = self.is_cut_off();
+        for node in &self.nodes {
+            let found = node.problems(is_cut_off);
+            problems.extend(found.into_iter().map(|text| format!("{}: {text}", node.place())));
+        }
+        problems
+    }
+
+    /// One line for each lack of redundancy, and for each node that is not used.
+    pub(super) fn warnings(&self, is_tls: bool) -> Vec<String> {
+        let mut warnings = Vec::new();
+        for primary in self.primaries().filter(|node| !node.line.slots.is_empty()) {
+            if self.replicas_of(&primary.line.id).next().is_none() {
+                warnings.push(format!("shard {} has no replica", slot_list(&primary.line.slots)));
+            }
+        }
+        let known = self.known.as_ref().filter(|known| known.has_topology);
+        let entry = self.primaries().find(|node| node.report.is_ok()).map(NodeFacts::place);
+        let (Some(known), Some(entry)) = (known, entry) else { return warnings };
+        for outside in &known.outside {
+            let port = client_port(&outside.member, is_tls);
+            let place = format!("{}:{port}", outside.member.ip);
+            warnings.push(format!(
+                "{place} is registered, but it is in no shard. Add it with: \
+                 brisk-cli --cluster add-node {place} {entry} --cluster-slave"
+            ));
+        }
+        warnings
+    }
+
+    /// True if no node can renew its lease.
+    fn is_cut_off(&self) -> bool {
+        let mut states =
+            self.reports().map(|report| report.cluster.get("cluster_coordinator_state"));
+        self.reached() > 0 && states.all(|state| state == Some(UNREACHABLE))
+    }
+
+    fn coordinator_problem(&self) -> Option<String> {
+        let known = || self.reports().filter_map(|report| report.known.as_ref());
+        if self.is_cut_off() {
+            let mut setting = known().map(|known| known.coordinator.as_str());
+            return Some(match setting.next() {
+                Some(setting) if setting.starts_with("etcd") => {
+                    format!("no node reaches etcd ({setting})")
+                }
+                Some(setting) => format!("no node reaches the coordinator ({setting})"),
+                None => "no node reaches the coordinator".to_owned(),
+            });
+        }
+        known().any(|known| known.is_lost).then(|| {
+            "the topology has disappeared from the coordinator. Restore it with: \
+             brisk-cli --cluster restore-topology"
+                .to_owned()
+        })
+    }
+
+    /// The endpoints that this machine cannot reach. If it can reach none of them, it may not be allowed to.
+    fn etcd_problems(&self) -> Vec<String> {
+        let total = self.etcd.len();
+        let up = self.etcd.iter().filter(|one| one.failure.is_none()).count();
+        if up == 0 {
+            return Vec::new();
+        }
+        let is = if up == 1 { "is" } else { "are" };
+        let problem = |EtcdEndpoint { address, failure }: &EtcdEndpoint| {
+            let failure = failure.as_ref()?;
+            Some(format!(
+                "etcd: {address} cannot be reached ({failure}); {up} of {total} endpoints {is} reachable"
+            ))
+        };
+        self.etcd.iter().filter_map(problem).collect()
+    }
+
+    fn slots_problem(&self) -> Option<String> {
+        let missing = usize::from(SLOTS) - self.assigned_slots();
+        if missing == 0 {
+            return None;
+        }
+        Some(match &self.known {
+            Some(known) if !known.has_topology && known.forms_with > 0 => {
+                let (registered, wanted) = (known.registered, known.forms_with);
+                format!(
+                    "waiting for nodes: {registered} of {wanted} are registered in cluster {}",
+                    known.cluster
+                )
+            }
+            Some(known) if !known.has_topology => {
+                format!("cluster {} has not been created", known.cluster)
+            }
+            Some(known) if !known.is_member => format!(
+                "the node is registered in cluster {}, but it is in no shard, and no member can be reached",
+                known.cluster
+            ),
+            _ => format!("{missing} slots have no owner"),
+        })
+    }
+}
+
+impl NodeFacts {
+    /// The problems of this node. `is_cut_off` if no node reaches the coordinator, which is reported once.
+    fn problems(&self, is_cut_off: bool) -> Vec<String> {
+        let role = if self.is_replica() { "replica" } else { "primary" };
+        let NodeReport { cluster, server, known } = match &self.report {
+            Ok(report) => report,
+            Err(failure) => return vec![format!("this {role} {failure}")],
+        };
+        let mut problems = Vec::new();
+        if !cluster.is("cluster_state", "ok") {
+            let state = cluster.get("cluster_state").unwrap_or("unknown");
+            problems.push(format!("its cluster_state is {state}"));
+        }
+        if cluster.is("cluster_fenced", "1") {
+            problems
+                .push("it is fenced: it serves no requests until it renews its lease".to_owned());
+        }
+        let known = known.as_ref();
+        match cluster.get("cluster_coordinator_state").unwrap_or("ok") {
+            "ok" => {}
+            UNREACHABLE if is_cut_off => {}
+            "stale" if known.is_some_and(|known| known.is_lost) => {}
+            state => {
+                let rejection = known.and_then(|known| known.rejection.as_deref());
+                let why = rejection.map(|why| format!(": {why}")).unwrap_or_default();
+                problems.push(format!("its coordinator is {state}{why}"));
+            }
+        }
+        if server.is("loading", "1") {
+            problems.push("it is loading its data".to_owned());
+        }
+        let acts_as_replica = server.is("role", "slave");
+        if acts_as_replica != self.is_replica() {
+            let name = |is_replica: bool| if is_replica { "replica" } else { "primary" };
+            let (acts, is) = (name(acts_as_replica), name(self.is_replica()));
+            problems.push(format!("it acts as a {acts}, but the topology lists it as a {is}"));
+        } else if acts_as_replica && !server.is("master_link_status", "up") {
+            problems.push("its link to the primary is down".to_owned());
+        }
+        problems
+    }
+}
+
+/// Formats slots, for example `0-5,7`.
+pub(super) fn slot_list(slots: &BTreeSet<u16>) -> String {
+    ranges(slots).replace(['[', ']'], "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::fields::InfoFields;
+    use crate::cluster::node::parse_nodes;
+    use crate::cluster::status::etcd::EtcdEndpoint;
+    use crate::cluster::status::facts::NodeReport;
+
+    fn facts(reports: &[Option<(&str, &str)>]) -> ClusterFacts {
+        let lines = parse_nodes(
+            "aa h:1@2 master - 0 0 1 connected 0-16383\nbb h:3@4 slave aa 0 0 1 connected\n",
+        );
+        let nodes = lines.unwrap().into_iter().zip(reports).map(|(line, report)| NodeFacts {
+            line,
+            report: report.ok_or("cannot be reached: Connection refused".to_owned()).map(
+                |(cluster, server)| NodeReport {
+                    cluster: InfoFields::parse(cluster),
+                    server: InfoFields::parse(server),
+                    known: None,
+                },
+            ),
+        });
+        ClusterFacts { nodes: nodes.collect(), ..ClusterFacts::default() }
+    }
+
+    const OK: &str = "cluster_state:ok\ncluster_fenced:0\ncluster_coordinator_state:ok";
+
+    #[test]
+    fn a_cluster_without_problems_has_none() {
+        let primary =
+            "role:master\nmaster_repl_offset:100\nslave0:ip=h,port=3,state=online,offset=90,lag=0";
+        let facts = facts(&[Some((OK, primary)), Some((OK, "role:slave\nmaster_link_status:up"))]);
+        assert_eq!(facts.problems(), Vec::<String>::new());
+        assert_eq!(facts.nodes[1].lag(&facts.nodes[0]), Some(10));
+        assert_eq!(facts.warnings(false), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_shard_without_a_replica_is_a_warning() {
+        let mut facts = facts(&[Some((OK, "role:master")), None]);
+        facts.nodes.pop();
+        assert_eq!(facts.problems(), Vec::<String>::new());
+        assert_eq!(facts.warnings(false), ["shard 0-16383 has no replica"]);
+    }
+
+    #[test]
+    fn an_endpoint_of_etcd_that_fails_is_named_unless_all_fail() {
+        let mut facts = facts(&[Some((OK, "role:master"))]);
+        let endpoint = |port: u16, failure: Option<&str>| EtcdEndpoint {
+            address: format!("e:{port}"),
+            failure: failure.map(str::to_owned),
+        };
+        facts.etcd = vec![endpoint(1, None), endpoint(2, Some("Connection refused"))];
+        assert_eq!(
+            facts.problems(),
+            ["etcd: e:2 cannot be reached (Connection refused); 1 of 2 endpoints is reachable"]
+        );
+        // This machine may not be allowed to connect to etcd.
+        facts.etcd.remove(0);
+        assert_eq!(facts.problems(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn each_problem_names_its_node() {
+        let fenced = "cluster_state:fail\ncluster_fenced:1\ncluster_coordinator_state:unreachable";
+        let facts = facts(&[Some((fenced, "role:slave")), None]);
+        assert_eq!(
+            facts.problems(),
+            [
+                "no node reaches the coordinator",
+                "h:1: its cluster_state is fail",
+                "h:1: it is fenced: it serves no requests until it renews its lease",
+                "h:1: it acts as a replica, but the topology lists it as a primary",
+                "h:3: this replica cannot be reached: Connection refused",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_server_without_the_fields_of_brisk_has_no_problem_by_that() {
+        let facts = facts(&[
+            Some(("cluster_state:ok", "role:master\nloading:1")),
+            Some(("cluster_state:ok", "role:slave\nmaster_link_status:down")),
+        ]);
+        assert_eq!(
+            facts.problems(),
+            ["h:1: it is loading its data", "h:3: its link to the primary is down"]
+        );
+        assert_eq!(facts.nodes[1].lag(&facts.nodes[0]), None);
+    }
+}
