@@ -2,7 +2,7 @@
 
 use super::coord::ErrorLog;
 use super::follower::{Found, Installation, TopologyFollower};
-use super::identity::{node_id, registration_of};
+use super::identity::registration_of;
 use brisk_coordinate::CALL_MAX;
 use brisk_coordinate::error::CoordinatorError;
 use brisk_coordinate::values::{ClusterSnapshot, WatchEvent};
