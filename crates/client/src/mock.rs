@@ -48,14 +48,13 @@ const SHOWN_MAX: usize = 64;
 const RECEIVE_BYTES: usize = 16 * 1024;
 
 /// A scripted server on a loopback port. See the [module](self).
-#[derive(Debug)]
 pub struct Mock {
     address: SocketAddr,
     script: Arc<Mutex<MockScript>>,
 }
 
 /// The expected commands, and the faults so far.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct MockScript {
     expected: VecDeque<(Vec<Vec<u8>>, Action)>,
     faults: Vec<String>,
@@ -63,7 +62,6 @@ struct MockScript {
     is_over: bool,
 }
 
-#[derive(Clone, Debug)]
 enum Action {
     Reply(Value),
     Close,
@@ -85,15 +83,40 @@ impl fmt::Display for Unmet {
 impl std::error::Error for Unmet {}
 
 /// A reply of a [`Mock`], made of strings, integers, lists, `Option` and [`Value`].
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct MockReply(Value);
 
 /// An expected command that has no reply yet.
-#[derive(Debug)]
 #[must_use = "the command is expected only after `reply`, `ok`, `error`, `close` or `silence` is called"]
 pub struct Expectation<'a> {
     mock: &'a Mock,
     command: Vec<Vec<u8>>,
+}
+
+impl fmt::Debug for Mock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let script = lock(&self.script);
+        f.debug_struct("Mock")
+            .field("address", &self.address)
+            .field("expected", &script.expected.len())
+            .field("faults", &script.faults.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for MockReply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MockReply").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Expectation<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Expectation")
+            .field("mock", &self.mock)
+            .field("args", &self.command.len())
+            .finish_non_exhaustive()
+    }
 }
 
 impl Mock {

@@ -10,6 +10,7 @@ mod cluster_faults;
 mod consumer;
 mod contract;
 mod credentials;
+mod debug_output;
 mod derived;
 mod examples;
 mod figures;

@@ -717,6 +717,11 @@ impl ClientOptions {
         Client { inner: Arc::new(inner), is_bulk: false }
     }
 
+    /// The server, as `Debug` shows it.
+    pub(super) fn server(&self) -> String {
+        self.setup.server()
+    }
+
     /// The time limit of a command without its own limit.
     pub(super) fn timeout(&self) -> Option<Duration> {
         self.bounds.timeout

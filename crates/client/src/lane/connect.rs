@@ -133,6 +133,18 @@ pub(crate) struct Connection {
     pub(crate) server: HashMap<String, String>,
 }
 
+impl Setup {
+    /// The server, as `Debug` shows it: its address, or the service whose primary Sentinel names.
+    pub(crate) fn server(&self) -> String {
+        match &self.destination {
+            Destination::Fixed => self.address.to_string(),
+            Destination::Primary(sentinels) | Destination::Sentinel(sentinels) => {
+                format!("{sentinels:?}")
+            }
+        }
+    }
+}
+
 /// Opens a connection within the time limit.
 pub(crate) async fn open(setup: &Setup) -> Result<Connection> {
     let opened = tokio::time::timeout(setup.connect_timeout, introduce(setup)).await;

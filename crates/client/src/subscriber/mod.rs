@@ -26,6 +26,7 @@ use crate::wait::{Home, block_on};
 use bytes::Bytes;
 use listener::Listener;
 use std::collections::VecDeque;
+use std::fmt;
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
@@ -62,8 +63,8 @@ pub enum Event {
     },
 }
 
-/// A message that was published.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A message that was published. `Debug` shows the length of the payload, but not its bytes, which may be secrets.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Message {
     /// The channel.
     pub channel: Bytes,
@@ -84,7 +85,7 @@ pub struct Subscriber {
     timeout: Option<Duration>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Shared {
     state: Mutex<State>,
     /// Notified when there is something to send, or when the subscriber is dropped.
@@ -93,7 +94,7 @@ struct Shared {
     waits: Notify,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct State {
     subscriptions: Subscriptions,
     /// True if a `Gap` is due once all subscriptions are confirmed again.
@@ -104,6 +105,28 @@ struct State {
     listener: Option<Waker>,
     /// Why the subscriber has ended, if it has.
     over: Option<&'static str>,
+}
+
+impl fmt::Debug for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Message")
+            .field("channel", &self.channel)
+            .field("pattern", &self.pattern)
+            .field("payload_bytes", &self.payload.len())
+            .finish()
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = lock(&self.state);
+        f.debug_struct("Shared")
+            .field("unread_events", &state.events.len())
+            .field("unread_bytes", &state.bytes)
+            .field("lost", &state.lost)
+            .field("over", &state.over)
+            .finish_non_exhaustive()
+    }
 }
 
 impl State {
