@@ -37,7 +37,7 @@ pub enum Kind {
     /// The connection was lost or could not be opened.
     Disconnected,
     /// The TLS handshake failed: the server's certificate is not trusted, has expired or is for a different name; the
-    /// server requires a different client certificate; or the server does not use TLS.
+    /// server requires a different client certificate; or only one of the two sides uses TLS.
     Tls,
     /// The [budget](crate::Budget) for requests without a reply is exhausted. Nothing was sent.
     Overloaded,
