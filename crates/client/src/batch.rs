@@ -126,15 +126,8 @@ impl Client {
     ///
     /// ```no_run
     /// # async fn example(db: brisk::Client) -> brisk::Result<()> {
-    /// use brisk::{Command, Request, Traits};
-    /// let word = |name: &str, key: &str| {
-    ///     let mut request = Request::new(name, Traits::default());
-    ///     request.key(key);
-    ///     request
-    /// };
-    /// let get: Command<(), Option<String>> = Command::new(word("GET", "a"));
-    /// let incr: Command<(), i64> = Command::new(word("INCR", "n"));
-    /// let (a, n) = db.batch((get, incr)).await?;
+    /// use brisk::commands;
+    /// let (a, n) = db.batch((commands::get::<String>("a"), commands::incr("n"))).await?;
     /// # Ok(())
     /// # }
     /// ```

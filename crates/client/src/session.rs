@@ -149,14 +149,12 @@ impl Client {
     ///
     /// ```no_run
     /// # async fn example(db: brisk::Client) -> brisk::Result<()> {
-    /// use brisk::{Command, Request, Step, Traits};
+    /// use brisk::{Step, commands};
     /// let left = db
     ///     .watch(["stock:7"], async |session| {
-    ///         let left: Option<i64> = session.raw("GET").key("stock:7").await?;
-    ///         let mut take = Request::new("DECR", Traits::default());
-    ///         take.key("stock:7");
+    ///         let left: Option<i64> = session.get("stock:7").await?;
     ///         Ok(match left {
-    ///             Some(1..) => Step::Commit((Command::<(), i64>::new(take),)),
+    ///             Some(1..) => Step::Commit((commands::decr("stock:7"),)),
     ///             _ => Step::Abort,
     ///         })
     ///     })

@@ -18,6 +18,7 @@ mod lanes;
 mod large;
 mod observing;
 mod pool;
+mod readme;
 mod recipes;
 mod replays;
 mod replica_reads;
