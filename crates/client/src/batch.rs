@@ -25,6 +25,12 @@ impl<T: sealed::Commands> Commands for T {}
 mod sealed {
     use super::{Reader, Request, Result};
 
+    #[diagnostic::on_unimplemented(
+        message = "`{Self}` is not a tuple or a `Vec` of commands without a client",
+        label = "not a tuple or a `Vec` of commands without a client",
+        note = "use the functions in `brisk::commands`: `commands::get(…)` instead of `db.get(…)`",
+        note = "one command is a tuple with a comma: `(commands::incr(\"n\"),)`"
+    )]
     pub trait Commands {
         type Output;
 

@@ -89,9 +89,8 @@ fn spans() -> Vec<&'static str> {
     let table = README.split("\n## Features\n").nth(1).and_then(|rest| rest.split("\n## ").next());
     let rows = table.expect("the section").lines().filter(|line| line.starts_with("| "));
     let cells = rows.filter_map(|row| row.trim_end_matches('|').rsplit(" | ").next());
-    let is_whole = |span: &&str| {
-        span.contains('(') && !span.contains('…') && !span.starts_with(['.', '?'])
-    };
+    let is_whole =
+        |span: &&str| span.contains('(') && !span.contains('…') && !span.starts_with(['.', '?']);
     cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).filter(is_whole).collect()
 }
 
