@@ -13,7 +13,7 @@ use crate::reply::Reply;
 use crate::request::Request;
 use crate::sync::{Arc, Mutex, MutexGuard, lock};
 use std::collections::VecDeque;
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
@@ -422,11 +422,7 @@ pub(super) fn cost(requests: &[Request]) -> usize {
 
 /// The error of a command that timed out.
 pub(crate) fn timeout(phase: Phase, failure: Option<&Error>) -> Error {
-    let mut text = String::new();
-    if let Some(failure) = failure {
-        // Writing to a string cannot fail.
-        let _ = write!(text, ": {failure}");
-    }
+    let text = failure.map_or(String::new(), ToString::to_string);
     Error::new(Kind::Timeout(phase), text)
 }
 
