@@ -39,7 +39,7 @@ mod compiled {
 
     #[cfg(feature = "derive")]
     async fn structs(db: Client, user: User) -> brisk::Result<()> {
-        let _ = db.hset("user:1", &user);
+        drop(db.hset("user:1", &user));
         let user: User = db.hgetall("user:1").await?;
         Ok(())
     }
@@ -62,7 +62,7 @@ mod compiled {
     fn builders(url: &str, builder: fn() -> Builder) {
         let _ = Client::builder(url).lanes(Lanes::Pool(50));
         let _ = Client::builder(url).lazy();
-        let _ = Client::connect("redis-cluster://h1:7000,h2:7000");
+        drop(Client::connect("redis-cluster://h1:7000,h2:7000"));
         let _ = Client::builder("redis://h1").seed("h2:6379").read_from(ReadFrom::PreferReplica);
         let builder = builder();
         let builder = builder.credentials(Rotating::new(Login::new("app", "first")));

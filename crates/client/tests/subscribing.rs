@@ -218,7 +218,7 @@ fn names_may_be_borrowed_single_or_in_a_list() {
         let name = String::from("one");
         news.subscribe(name.as_str()).await.unwrap();
         news.subscribe([name.as_str(), "two"]).await.unwrap();
-        news.subscribe(&vec!["three".to_owned(), "four".to_owned()]).await.unwrap();
+        news.subscribe(vec!["three".to_owned(), "four".to_owned()]).await.unwrap();
         for channel in ["one", "two", "three", "four"] {
             assert_eq!(db.publish(channel, "x").await.unwrap(), 1);
             assert_eq!(heard(&mut news).await, channel);
