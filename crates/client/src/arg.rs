@@ -42,7 +42,7 @@ impl fmt::Debug for Args<'_> {
     }
 }
 
-/// A value that is one argument of a command: strings, bytes, numbers.
+/// A value that is one argument of a command: strings, bytes, numbers, and `bool`, which becomes `1` or `0`.
 pub trait ToArg {
     /// Appends the argument. O(bytes).
     fn write(&self, args: &mut Args<'_>);

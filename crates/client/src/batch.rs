@@ -25,6 +25,12 @@ impl<T: sealed::Commands> Commands for T {}
 mod sealed {
     use super::{Reader, Request, Result};
 
+    #[diagnostic::on_unimplemented(
+        message = "`{Self}` is not a tuple or a `Vec` of commands without a client",
+        label = "not a tuple or a `Vec` of commands without a client",
+        note = "use the functions in `brisk::commands`: `commands::get(…)` instead of `db.get(…)`",
+        note = "one command is a tuple with a comma: `(commands::incr(\"n\"),)`"
+    )]
     pub trait Commands {
         type Output;
 
@@ -126,15 +132,8 @@ impl Client {
     ///
     /// ```no_run
     /// # async fn example(db: brisk::Client) -> brisk::Result<()> {
-    /// use brisk::{Command, Request, Traits};
-    /// let word = |name: &str, key: &str| {
-    ///     let mut request = Request::new(name, Traits::default());
-    ///     request.key(key);
-    ///     request
-    /// };
-    /// let get: Command<(), Option<String>> = Command::new(word("GET", "a"));
-    /// let incr: Command<(), i64> = Command::new(word("INCR", "n"));
-    /// let (a, n) = db.batch((get, incr)).await?;
+    /// use brisk::commands;
+    /// let (a, n) = db.batch((commands::get::<String>("a"), commands::incr("n"))).await?;
     /// # Ok(())
     /// # }
     /// ```

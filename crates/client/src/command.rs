@@ -170,6 +170,32 @@ impl<C, T, O> Command<C, T, O> {
         }
     }
 
+    /// Returns the command with the reply type [`Value`](crate::Value) and without its options. Different commands then
+    /// have the same type, for example in a batch that is built in a loop.
+    ///
+    /// ```no_run
+    /// # async fn example(db: brisk::Client) -> brisk::Result<()> {
+    /// use brisk::commands::{incr, set};
+    /// let mut batch = Vec::new();
+    /// for user in ["ana", "bo"] {
+    ///     batch.push(set(format!("user:{user}"), "new").ex(60).erase());
+    ///     batch.push(incr("users").erase());
+    /// }
+    /// let replies: Vec<brisk::Value> = db.batch(batch).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn erase(self) -> Command<C, crate::Value> {
+        Command {
+            target: self.target,
+            request: self.request,
+            timeout: self.timeout,
+            replay: self.replay,
+            state: ObservedState::default(),
+            types: PhantomData,
+        }
+    }
+
     /// Appends an argument, for options without a method.
     pub fn arg(mut self, arg: impl crate::arg::ToArg) -> Self {
         self.request.arg(arg);
@@ -276,7 +302,7 @@ pub(crate) fn wait_for<T>(
     // Waiting for room, the first attempt, and all retries together may each take the whole limit.
     let patience = limit.map(|limit| limit.saturating_mul(3).saturating_add(RUNTIME_GRACE));
     block_on_within(future, patience).unwrap_or_else(|| {
-        let text = ": the runtime of the client's connections is blocked or has ended";
+        let text = "the runtime of the client's connections is blocked or has ended";
         Err(Error::new(Kind::Timeout(Phase::Sent), text))
     })
 }

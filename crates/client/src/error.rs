@@ -37,7 +37,7 @@ pub enum Kind {
     /// The connection was lost or could not be opened.
     Disconnected,
     /// The TLS handshake failed: the server's certificate is not trusted, has expired or is for a different name; the
-    /// server requires a different client certificate; or the server does not use TLS.
+    /// server requires a different client certificate; or only one of the two sides uses TLS.
     Tls,
     /// The [budget](crate::Budget) for requests without a reply is exhausted. Nothing was sent.
     Overloaded,
@@ -89,7 +89,7 @@ pub enum Code {
     Err,
     /// `WRONGTYPE`: the key holds a value of a different type.
     WrongType,
-    /// `MOVED`: another node serves the slot.
+    /// `MOVED`: another node serves the slot. The server is a node of a cluster: use `redis-cluster://`.
     Moved,
     /// `ASK`: the slot is migrating, and the key is on the other node.
     Ask,
@@ -97,7 +97,8 @@ pub enum Code {
     TryAgain,
     /// `CLUSTERDOWN`: not all slots are served.
     ClusterDown,
-    /// `CROSSSLOT`: the keys of one command are in different slots.
+    /// `CROSSSLOT`: the keys of one command are in different slots. A client with `redis-cluster://` splits some commands
+    /// by slot.
     CrossSlot,
     /// `READONLY`: a write to a replica.
     ReadOnly,
@@ -178,7 +179,7 @@ impl Code {
 impl Error {
     pub(crate) fn new(kind: Kind, text: impl Into<Cow<'static, str>>) -> Error {
         let maybe_applied = matches!(kind, Kind::Timeout(Phase::Sent | Phase::Streaming));
-        let (text, executed) = (text.into(), Box::default());
+        let (text, executed) = (described(kind, text.into()), Box::default());
         Error(Arc::new(Inner { kind, text, maybe_applied, executed, source: None }))
     }
 
@@ -283,7 +284,8 @@ impl Error {
         }
     }
 
-    /// Returns a description of the error. For an error reply of the server, it is the whole text of the reply.
+    /// Returns a description of the error, the same text as `Display`. For an error reply of the server, it is the whole
+    /// text of the reply.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.0.text
@@ -337,13 +339,27 @@ impl Error {
     }
 }
 
+/// The whole text of an error, from a text without its kind.
+fn described(kind: Kind, text: Cow<'static, str>) -> Cow<'static, str> {
+    let kind = match kind {
+        Kind::Timeout(Phase::Queued) => "timeout before it was sent",
+        Kind::Timeout(Phase::Sent) => "timeout before the reply",
+        Kind::Timeout(Phase::Streaming) => "timeout during the reply",
+        Kind::Overloaded => "overloaded",
+        Kind::Protocol => "protocol error",
+        _ => return text,
+    };
+    if text.is_empty() { Cow::Borrowed(kind) } else { Cow::Owned(format!("{kind}: {text}")) }
+}
+
 pub(crate) fn is_in_part(message: &[u8]) -> bool {
     message.ends_with(IN_PART.as_bytes())
 }
 
 /// A text that lists which of several commands were executed; `None` for a single command.
 fn executed_note(executed: &[Executed]) -> Option<String> {
-    let of = |wanted: Executed| {
+    let of = |wanted: Executed| -> Option<String> {
+        let count = executed.iter().filter(|found| **found == wanted).count();
         let all = executed.iter().enumerate().filter(move |(_, found)| **found == wanted);
         let mut numbers = all.map(|(at, _)| (at + 1).to_string());
         let mut text: Vec<String> = numbers.by_ref().take(NAMED_MAX).collect();
@@ -351,20 +367,19 @@ fn executed_note(executed: &[Executed]) -> Option<String> {
         if left > 0 {
             text.push(format!("and {left} more"));
         }
-        text.join(", ")
+        let noun = if count == 1 { "command" } else { "commands" };
+        (count > 0).then(|| format!("{noun} {}", text.join(", ")))
     };
-    let (yes, unknown) = (of(Executed::Yes), of(Executed::Unknown));
-    if executed.len() < 2 || (yes.is_empty() && unknown.is_empty()) {
-        return None;
+    let total = executed.len();
+    match (of(Executed::Yes), of(Executed::Unknown)) {
+        _ if total < 2 => None,
+        (None, None) => None,
+        (Some(yes), None) => Some(format!("executed: {yes} of {total}")),
+        (None, Some(unknown)) => Some(format!("unknown: {unknown} of {total}")),
+        (Some(yes), Some(unknown)) => {
+            Some(format!("executed: {yes} of {total}; unknown: {unknown}"))
+        }
     }
-    let mut note = format!("of {} commands", executed.len());
-    if !yes.is_empty() {
-        note += &format!(" executed: {yes}");
-    }
-    if !unknown.is_empty() {
-        note += &format!("; unknown: {unknown}");
-    }
-    Some(note)
 }
 
 /// Describes a part of a reply, without its value.
@@ -405,16 +420,7 @@ impl fmt::Debug for Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = &self.0.text;
-        match self.0.kind {
-            Kind::Timeout(Phase::Queued) => write!(f, "timeout before it was sent{text}"),
-            Kind::Timeout(Phase::Streaming) => write!(f, "timeout during the reply{text}"),
-            Kind::Timeout(_) => write!(f, "timeout before the reply{text}"),
-            Kind::Disconnected => write!(f, "{text}"),
-            Kind::Overloaded => write!(f, "overloaded: {text}"),
-            Kind::Protocol => write!(f, "protocol error: {text}"),
-            _ => write!(f, "{text}"),
-        }
+        f.write_str(&self.0.text)
     }
 }
 
@@ -432,3 +438,34 @@ impl From<brisk_resp::reply::decode::ReplyError> for Error {
 
 /// The result of a command.
 pub type Result<T> = std::result::Result<T, Error>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_message_is_the_whole_text() {
+        let timeout = |text: &'static str| Error::new(Kind::Timeout(Phase::Queued), text);
+        for (error, text) in [
+            (timeout(""), "timeout before it was sent"),
+            (timeout("no connection"), "timeout before it was sent: no connection"),
+            (Error::new(Kind::Timeout(Phase::Sent), ""), "timeout before the reply"),
+            (Error::new(Kind::Overloaded, "full"), "overloaded: full"),
+            (Error::new(Kind::Protocol, "bad"), "protocol error: bad"),
+            (Error::server(b"ERR x"), "ERR x"),
+        ] {
+            assert_eq!((error.message(), error.to_string().as_str()), (text, text));
+        }
+    }
+
+    #[test]
+    fn a_note_names_the_positions_of_executed_commands() {
+        use Executed::{No, Unknown, Yes};
+        let note = |executed: &[Executed]| executed_note(executed).unwrap_or_default();
+        assert_eq!(note(&[Yes, No]), "executed: command 1 of 2");
+        assert_eq!(note(&[Yes, No, Yes]), "executed: commands 1, 3 of 3");
+        assert_eq!(note(&[No, Unknown]), "unknown: command 2 of 2");
+        assert_eq!(note(&[Yes, Unknown]), "executed: command 1 of 2; unknown: command 2");
+        assert_eq!((note(&[No, No]), note(&[Yes])), (String::new(), String::new()));
+    }
+}

@@ -25,6 +25,27 @@
 //! ```
 //!
 //! Commands that open a connection (HELLO, AUTH, SELECT, CLIENT SETINFO and similar) and PING need no expectation.
+//!
+//! A transaction is sent as MULTI, its commands and EXEC, and each of them needs an expectation. The server replies
+//! `QUEUED` to each command, and to EXEC with the list of their replies:
+//!
+//! ```
+//! use brisk::commands;
+//! use brisk::mock::{Mock, MockReply};
+//!
+//! let mock = Mock::start()?;
+//! mock.expect(["MULTI"]).ok();
+//! mock.expect(["SET", "k", "v"]).reply(MockReply::status("QUEUED"));
+//! mock.expect(["INCR", "n"]).reply(MockReply::status("QUEUED"));
+//! mock.expect(["EXEC"]).reply([MockReply::ok(), MockReply::from(7)]);
+//! let db = mock.builder().connect_blocking()?;
+//! let (is_set, n) = db.transaction((commands::set("k", "v"), commands::incr("n"))).wait()?;
+//! assert_eq!((is_set, n), (true, 7));
+//! mock.finish()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A mock sends only replies. It cannot publish messages, so it cannot test a [`Subscriber`](crate::Subscriber).
 
 use crate::arg::ToArgs;
 use crate::client::{Builder, Client, Lanes};
@@ -48,14 +69,13 @@ const SHOWN_MAX: usize = 64;
 const RECEIVE_BYTES: usize = 16 * 1024;
 
 /// A scripted server on a loopback port. See the [module](self).
-#[derive(Debug)]
 pub struct Mock {
     address: SocketAddr,
     script: Arc<Mutex<MockScript>>,
 }
 
 /// The expected commands, and the faults so far.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct MockScript {
     expected: VecDeque<(Vec<Vec<u8>>, Action)>,
     faults: Vec<String>,
@@ -63,7 +83,6 @@ struct MockScript {
     is_over: bool,
 }
 
-#[derive(Clone, Debug)]
 enum Action {
     Reply(Value),
     Close,
@@ -84,16 +103,42 @@ impl fmt::Display for Unmet {
 
 impl std::error::Error for Unmet {}
 
-/// A reply of a [`Mock`], made of strings, integers, lists, `Option` and [`Value`].
-#[derive(Clone, Debug)]
+/// A reply of a [`Mock`], made of strings, integers, lists, `Option` and [`Value`]. A string becomes a bulk string, as
+/// in the reply to GET; for a reply such as that to SET, use [`MockReply::ok`].
+#[derive(Clone)]
 pub struct MockReply(Value);
 
 /// An expected command that has no reply yet.
-#[derive(Debug)]
 #[must_use = "the command is expected only after `reply`, `ok`, `error`, `close` or `silence` is called"]
 pub struct Expectation<'a> {
     mock: &'a Mock,
     command: Vec<Vec<u8>>,
+}
+
+impl fmt::Debug for Mock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let script = lock(&self.script);
+        f.debug_struct("Mock")
+            .field("address", &self.address)
+            .field("expected", &script.expected.len())
+            .field("faults", &script.faults.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for MockReply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MockReply").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Expectation<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Expectation")
+            .field("mock", &self.mock)
+            .field("args", &self.command.len())
+            .finish_non_exhaustive()
+    }
 }
 
 impl Mock {
@@ -175,15 +220,29 @@ impl Drop for Mock {
     }
 }
 
+impl MockReply {
+    /// Returns the reply `OK`, as of SET and MULTI.
+    #[must_use]
+    pub fn ok() -> MockReply {
+        MockReply::status("OK")
+    }
+
+    /// Returns a status (a simple string), for example `QUEUED`.
+    #[must_use]
+    pub fn status(text: &str) -> MockReply {
+        MockReply(Value::Simple(text.as_bytes().to_vec()))
+    }
+}
+
 impl Expectation<'_> {
     /// Replies to the command with this value.
     pub fn reply(self, reply: impl Into<MockReply>) {
         self.add(Action::Reply(reply.into().0));
     }
 
-    /// Replies to the command with `OK`.
+    /// Replies to the command with `OK`, as a server replies to SET.
     pub fn ok(self) {
-        self.add(Action::Reply(Value::Simple(b"OK".to_vec())));
+        self.reply(MockReply::ok());
     }
 
     /// Replies to the command with this error, which begins with its code: `WRONGTYPE Operation against …`.

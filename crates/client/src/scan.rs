@@ -11,6 +11,7 @@ use crate::reply::FromReply;
 use crate::request::{Request, Traits};
 use crate::session::Session;
 use crate::wait::block_on;
+use std::fmt;
 use std::marker::PhantomData;
 use std::vec;
 
@@ -52,7 +53,6 @@ const READS: Traits = Traits { reads_only: true, blocks: false, binds: false };
 /// # }
 /// ```
 #[must_use = "nothing is sent before an element is requested"]
-#[derive(Debug)]
 pub struct Scan<'a, C, T, W = Elements> {
     target: &'a C,
     /// The command's arguments up to the cursor.
@@ -64,6 +64,17 @@ pub struct Scan<'a, C, T, W = Elements> {
     next: Option<u64>,
     page: vec::IntoIter<T>,
     of: PhantomData<W>,
+}
+
+impl<C, T, W> fmt::Debug for Scan<'_, C, T, W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scan")
+            .field("command", &self.begin)
+            .field("at", &self.at)
+            .field("next", &self.next)
+            .field("unread", &self.page.len())
+            .finish_non_exhaustive()
+    }
 }
 
 /// An iteration over keys; [`kind`](Scan::kind) limits it to one type.

@@ -13,6 +13,7 @@ use crate::lane::driver::Jitter;
 use crate::observe::ObservedServer;
 use crate::request::{Request, Traits};
 use crate::wait::Home;
+use std::fmt;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
@@ -35,11 +36,19 @@ const PAUSE_LONGEST: Duration = Duration::from_millis(50);
 /// client's time limit. After that, the command fails. A command that blocks without a timeout (0) has no limit. If the
 /// server's machine fails, TCP keep-alive detects this after about four seconds. A server process that hangs cannot be
 /// distinguished from one that has nothing to send.
-#[derive(Debug)]
 pub struct Session {
     lane: Lane,
     timeout: Option<Duration>,
     setup: Arc<Setup>,
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session")
+            .field("server", &self.setup.server())
+            .field("lane", &self.lane)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Session {
@@ -140,14 +149,12 @@ impl Client {
     ///
     /// ```no_run
     /// # async fn example(db: brisk::Client) -> brisk::Result<()> {
-    /// use brisk::{Command, Request, Step, Traits};
+    /// use brisk::{Step, commands};
     /// let left = db
     ///     .watch(["stock:7"], async |session| {
-    ///         let left: Option<i64> = session.raw("GET").key("stock:7").await?;
-    ///         let mut take = Request::new("DECR", Traits::default());
-    ///         take.key("stock:7");
+    ///         let left: Option<i64> = session.get("stock:7").await?;
     ///         Ok(match left {
-    ///             Some(1..) => Step::Commit((Command::<(), i64>::new(take),)),
+    ///             Some(1..) => Step::Commit((commands::decr("stock:7"),)),
     ///             _ => Step::Abort,
     ///         })
     ///     })

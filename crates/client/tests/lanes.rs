@@ -753,3 +753,18 @@ fn the_error_of_a_rejected_login_gives_the_reason_without_the_password() {
         assert!(!format!("{db:?}").contains("secret"));
     });
 }
+
+#[test]
+fn the_rejection_of_a_blocking_command_names_the_alternatives() {
+    run(async {
+        let db = Client::builder("127.0.0.1:1").lazy().connect().await.unwrap();
+        let error = brisk::commands::blpop::<String, String>("q", 1).on(&db).await.unwrap_err();
+        assert_eq!(error.kind(), Kind::Invalid);
+        assert!(
+            error.message().ends_with("use a Session, or a client with Lanes::Pool"),
+            "{error}"
+        );
+        let error = db.raw::<()>("SELECT").arg(1).await.unwrap_err();
+        assert!(error.message().ends_with("use a Session"), "{error}");
+    });
+}

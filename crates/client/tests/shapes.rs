@@ -114,7 +114,7 @@ fn an_error_says_which_commands_of_a_batch_or_transaction_were_executed() {
                 assert_eq!(failed.code(), Some(Code::WrongType));
                 assert_eq!(failed.executed(), [Yes, No, Yes]);
                 assert!(failed.maybe_applied(), "{failed}");
-                assert!(failed.message().ends_with("(of 3 commands executed: 1, 3)"), "{failed}");
+                assert!(failed.message().ends_with("(executed: commands 1, 3 of 3)"), "{failed}");
                 let failed = db.batch((incr(), lpush())).await.unwrap_err();
                 assert_eq!((failed.executed(), failed.maybe_applied()), (&[Yes, No][..], true));
                 // The command is executed, but its reply cannot be converted.
@@ -145,7 +145,7 @@ fn an_error_says_which_commands_of_a_batch_or_transaction_were_executed() {
                 let failed = db.batch(all).await.unwrap_err();
                 assert_eq!(failed.executed().iter().filter(|one| **one == Yes).count(), 500);
                 assert!(
-                    failed.message().ends_with("1, 2, 3, 4, 5, 6, 7, 8, and 492 more)"),
+                    failed.message().ends_with("1, 2, 3, 4, 5, 6, 7, 8, and 492 more of 501)"),
                     "{failed}"
                 );
             });

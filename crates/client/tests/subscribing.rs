@@ -208,3 +208,20 @@ fn subscribing_to_more_than_both_sides_can_buffer_works() {
         });
     }
 }
+
+#[test]
+fn names_may_be_borrowed_single_or_in_a_list() {
+    let server = Launch::redis().start();
+    run(async {
+        let db = Client::connect(&server.address()).await.unwrap();
+        let mut news = db.subscriber().await.unwrap();
+        let name = String::from("one");
+        news.subscribe(name.as_str()).await.unwrap();
+        news.subscribe([name.as_str(), "two"]).await.unwrap();
+        news.subscribe(vec!["three".to_owned(), "four".to_owned()]).await.unwrap();
+        for channel in ["one", "two", "three", "four"] {
+            assert_eq!(db.publish(channel, "x").await.unwrap(), 1);
+            assert_eq!(heard(&mut news).await, channel);
+        }
+    });
+}

@@ -13,7 +13,6 @@ use crate::poison::lock;
 use crate::reply::{FromReply, Reply};
 use crate::request::Request;
 use bytes::Bytes;
-use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Wake, Waker};
 use std::time::{Duration, Instant};
@@ -190,11 +189,5 @@ fn own(reply: &Reply) -> Reply {
 impl Wake for Flight {
     fn wake(self: Arc<Flight>) {
         self.advance();
-    }
-}
-
-impl fmt::Debug for Flight {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Flight").field("command", &self.command.escape_ascii().to_string()).finish()
     }
 }

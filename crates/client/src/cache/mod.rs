@@ -41,6 +41,7 @@ use crate::observe::ObservedServer;
 use crate::request::{Request, Traits};
 use crate::wait::{Home, block_on};
 use flight::{FetchPlan, Flight};
+use std::fmt;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
@@ -142,13 +143,12 @@ impl CacheOptions {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Cache {
     inner: Arc<Inner>,
     age_max: Duration,
 }
 
-#[derive(Debug)]
 struct Inner {
     store: Arc<Store>,
     lane: Lane,
@@ -157,6 +157,16 @@ struct Inner {
     client: Client,
     /// The time limit of a PING.
     silence_max: Duration,
+}
+
+impl fmt::Debug for Cache {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cache")
+            .field("client", &self.inner.client)
+            .field("stats", &self.stats())
+            .field("age_max", &self.age_max)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Client {

@@ -51,14 +51,12 @@ pub struct CacheStats {
     pub bytes: usize,
 }
 
-#[derive(Debug)]
 pub(super) struct Store {
     state: Mutex<State>,
     bytes_max: usize,
     hasher: RandomState,
 }
 
-#[derive(Debug)]
 struct State {
     by_command: HashMap<Arc<[u8]>, u32>,
     /// The entries of each key, by the key's hash. If two hashes collide, an unaffected entry is removed as well, which
@@ -73,7 +71,6 @@ struct State {
     needs_ping: bool,
 }
 
-#[derive(Debug)]
 struct Entry {
     command: Arc<[u8]>,
     keys: Box<[u64]>,
@@ -81,14 +78,12 @@ struct Entry {
     content: Content,
 }
 
-#[derive(Debug)]
 enum Content {
     /// The request is in progress.
     InFlight(Arc<Flight>),
     Value(Value),
 }
 
-#[derive(Debug)]
 pub(super) struct Value {
     pub(super) reply: Reply,
     /// When the request was made.

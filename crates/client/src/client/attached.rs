@@ -3,11 +3,10 @@
 use crate::error::Result;
 use crate::lane::cell::{Shared, closed};
 use crate::poison::lock;
-use std::fmt;
 use std::sync::{Arc, Mutex, Weak};
 
 /// An object that is closed together with its client.
-pub(crate) trait CloseWithClient: Send + Sync + fmt::Debug {
+pub(crate) trait CloseWithClient: Send + Sync {
     /// Closes the object. Pending calls fail, and later calls fail immediately.
     fn end(&self);
 }
@@ -19,10 +18,10 @@ impl CloseWithClient for Shared {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Attached(Mutex<State>);
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct State {
     all: Vec<Weak<dyn CloseWithClient>>,
     is_closed: bool,

@@ -201,7 +201,7 @@ impl Builder {
     }
 
     /// Sets how long a server that owes a reply may stay silent. After that, the connection is closed and a new one is
-    /// opened. Default: 4 s, but never less than the time limit of the waiting command.
+    /// opened. Default: 4 s. If a waiting command has a longer time limit, that limit applies instead.
     ///
     /// If only reads are waiting, a second connection is tried after half of their time limit. If the server replies on
     /// the second connection, that connection replaces the silent one and the reads are sent again. This way, a read
@@ -719,6 +719,11 @@ impl ClientOptions {
             bulk: OnceLock::new(),
         };
         Client { inner: Arc::new(inner), is_bulk: false }
+    }
+
+    /// The server, as `Debug` shows it.
+    pub(super) fn server(&self) -> String {
+        self.setup.server()
     }
 
     /// The time limit of a command without its own limit.

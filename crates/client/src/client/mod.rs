@@ -29,6 +29,7 @@ use crate::wait::Home;
 use attached::Attached;
 use cluster::map::Member;
 use node::Node;
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 use std::time::Duration;
@@ -66,14 +67,13 @@ use std::time::Duration;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Client {
     inner: Arc<Inner>,
     /// Sends commands over the lanes for large values.
     is_bulk: bool,
 }
 
-#[derive(Debug)]
 struct Inner {
     route: Route,
     /// The observers.
@@ -94,8 +94,21 @@ struct Inner {
     runtime: Option<Arc<builder::OwnRuntime>>,
 }
 
+/// Shows the server, the number of connections, and the number of commands without a reply, but no command.
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Client");
+        match &self.inner.route {
+            Route::Server(_) => shown.field("server", &self.inner.options.server()),
+            Route::Cluster(cluster) => shown.field("primaries", &cluster.primaries().len()),
+            Route::Member(_, member) => shown.field("server", &format_args!("{}", member.address)),
+        };
+        let lanes = self.counts().len();
+        shown.field("lanes", &lanes).field("pending", &self.pending()).finish_non_exhaustive()
+    }
+}
+
 /// Where commands are sent.
-#[derive(Debug)]
 enum Route {
     Server(Node),
     /// To the node that has their keys.

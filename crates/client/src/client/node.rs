@@ -6,7 +6,7 @@ use crate::lane::Lane;
 use crate::lane::cell::Submitted;
 use crate::lane::pool::Pool;
 use crate::observe::Counts;
-use crate::request::Request;
+use crate::request::{Request, Traits};
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
@@ -101,20 +101,19 @@ pub(crate) fn check_allowed(plan: &SendPlan<'_>, is_pool: bool) -> Result<()> {
     if let Some(failure) = plan.requests.iter().find_map(Request::failure) {
         return Err(failure.clone());
     }
-    let is_rejected = |request: &Request| {
-        let traits = request.traits();
-        traits.binds || (traits.blocks && !is_pool)
-    };
     let own = match (plan.grouping, plan.requests) {
         // The library itself has added MULTI and EXEC.
         (Grouping::Transaction, [_, own @ .., _]) => own,
         (_, requests) => requests,
     };
-    if !own.iter().any(is_rejected) {
+    let any = |is: fn(&Traits) -> bool| own.iter().any(|request| is(&request.traits()));
+    let text = if any(|traits| traits.binds) {
+        "this command would change a connection that other callers share: use a Session"
+    } else if any(|traits| traits.blocks) && !is_pool {
+        "this command would block a connection that other callers share: use a Session, or a client with Lanes::Pool"
+    } else {
         return Ok(());
-    }
-    let text =
-        "this command would block or change a connection that other callers share: use a Session";
+    };
     Err(Error::new(Kind::Invalid, text))
 }
 

@@ -461,10 +461,11 @@ async fn hear_all(sentinels: Arc<Sentinels>, handle: Handle) {
 async fn hear_one(sentinels: Arc<Sentinels>, address: Address, handle: Handle) {
     let setup = Arc::new(sentinels.setup_for(address));
     let limit = Some(setup.connect_timeout);
-    let patterns = || PROMOTIONS.map(str::to_owned).into_iter().chain([format!("{ABORTS}*")]);
+    let patterns: Vec<String> =
+        PROMOTIONS.map(str::to_owned).into_iter().chain([format!("{ABORTS}*")]).collect();
     loop {
         if let Ok(mut listener) = Subscriber::at(Arc::clone(&setup), &handle, limit).await
-            && listener.psubscribe(patterns()).await.is_ok()
+            && listener.psubscribe(&patterns).await.is_ok()
         {
             while let Some(event) = listener.next().await {
                 if let Event::Message(message) = event {

@@ -79,12 +79,23 @@ impl ToArgs for Id {
 /// Names and values, in the order in which they were added. A name may occur twice.
 pub(super) type Fields = Arc<[(Bytes, Bytes)]>;
 
-/// An entry of a stream, delivered to this consumer. Cheap to clone.
-#[derive(Clone, Debug)]
+/// An entry of a stream, delivered to this consumer. Cheap to clone. `Debug` shows the number of fields, but not their
+/// values, which may be secrets.
+#[derive(Clone)]
 pub struct Message {
     pub(super) id: Id,
     pub(super) fields: Fields,
     pub(super) deliveries: u64,
+}
+
+impl fmt::Debug for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Message")
+            .field("id", &self.id)
+            .field("fields", &self.fields.len())
+            .field("deliveries", &self.deliveries)
+            .finish()
+    }
 }
 
 impl Message {

@@ -13,7 +13,7 @@ use crate::reply::Reply;
 use crate::request::Request;
 use crate::sync::{Arc, Mutex, MutexGuard, lock};
 use std::collections::VecDeque;
-use std::fmt::Write as _;
+use std::fmt;
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
@@ -113,7 +113,6 @@ pub(crate) struct Entry {
     pub(super) again: bool,
 }
 
-#[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) bounds: Bounds,
     /// The lane's slot in a pool. A lane in a pool takes its requests from the pool, and nothing is queued here.
@@ -122,7 +121,7 @@ pub(crate) struct Shared {
     cell: Mutex<Cell>,
 }
 
-#[derive(Debug)]
+/// It contains requests, so it has no `Debug`.
 pub(crate) struct Cell {
     /// Bytes that are not being sent yet.
     pub(crate) out: Vec<u8>,
@@ -158,6 +157,17 @@ pub(crate) struct Cell {
     pub(crate) is_broken: bool,
     /// Why there is no connection.
     pub(crate) failure: Option<Error>,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counts = self.counts();
+        f.debug_struct("Lane")
+            .field("is_connected", &(counts.connected > 0))
+            .field("pending", &counts.pending)
+            .field("pending_bytes", &counts.pending_bytes)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Shared {
@@ -413,11 +423,7 @@ pub(super) fn cost(requests: &[Request]) -> usize {
 
 /// The error of a command that timed out.
 pub(crate) fn timeout(phase: Phase, failure: Option<&Error>) -> Error {
-    let mut text = String::new();
-    if let Some(failure) = failure {
-        // Writing to a string cannot fail.
-        let _ = write!(text, ": {failure}");
-    }
+    let text = failure.map_or(String::new(), ToString::to_string);
     Error::new(Kind::Timeout(phase), text)
 }
 

@@ -8,6 +8,7 @@ use crate::client::sentinel::Destination;
 use crate::credentials::{Login, Source};
 use crate::error::{Code, Error, Kind, Result};
 use crate::observe::ObservedServer;
+use crate::poison::lock;
 use crate::reply::Reply;
 use crate::request::{Request, Traits};
 use crate::wait::Home;
@@ -19,7 +20,7 @@ use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -40,6 +41,9 @@ const UNACKED_MIN: Duration = Duration::from_secs(1);
 const UNACKED_FULL_MAX: Duration = Duration::from_secs(60);
 /// A receive window has room for at least this number of bytes that the peer has not read. Linux begins with 64 KiB.
 pub(crate) const WINDOW_BYTES_MIN: usize = 16 << 10;
+
+/// The first bytes of a TLS alert, which a TLS server may send in reply to a request without TLS.
+const TLS_ALERT: &[u8] = &[21, 3];
 
 /// How connections are opened and monitored.
 #[derive(Clone, Copy, Debug)]
@@ -134,11 +138,32 @@ pub(crate) struct Connection {
     pub(crate) server: HashMap<String, String>,
 }
 
+impl Setup {
+    /// The server, as `Debug` shows it: its address, or the service whose primary Sentinel names.
+    pub(crate) fn server(&self) -> String {
+        match &self.destination {
+            Destination::Fixed => self.address.to_string(),
+            Destination::Primary(sentinels) | Destination::Sentinel(sentinels) => {
+                format!("{sentinels:?}")
+            }
+        }
+    }
+}
+
+/// The server with which a TLS handshake is in progress.
+type Handshake = Mutex<Option<Address>>;
+
 /// Opens a connection within the time limit.
 pub(crate) async fn open(setup: &Setup) -> Result<Connection> {
-    let opened = tokio::time::timeout(setup.connect_timeout, introduce(setup)).await;
+    let handshake = Handshake::default();
+    let opened = tokio::time::timeout(setup.connect_timeout, introduce(setup, &handshake)).await;
     opened.unwrap_or_else(|_| {
         let limit = setup.connect_timeout;
+        if let Some(address) = &*lock(&handshake) {
+            let text = format!("TLS: no handshake within {limit:?}: does this port use TLS?");
+            let error = std::io::Error::new(ErrorKind::InvalidData, text);
+            return Err(Error::socket(&format!("no connection to {address}"), error));
+        }
         let text = match &setup.destination {
             Destination::Fixed => format!("no connection to {} within {limit:?}", setup.address),
             _ => format!("no connection to the primary that Sentinel names within {limit:?}"),
@@ -147,18 +172,18 @@ pub(crate) async fn open(setup: &Setup) -> Result<Connection> {
     })
 }
 
-async fn introduce(setup: &Setup) -> Result<Connection> {
-    let mut connection = greet(setup).await?;
+async fn introduce(setup: &Setup, handshake: &Handshake) -> Result<Connection> {
+    let mut connection = greet(setup, handshake).await?;
     if let Some(tracking) = &setup.tracking {
         connection.track(tracking).await?;
     }
     Ok(connection)
 }
 
-async fn greet(setup: &Setup) -> Result<Connection> {
+async fn greet(setup: &Setup, handshake: &Handshake) -> Result<Connection> {
     let login = setup.credentials.credentials.current().await?;
     let (address, switches) = setup.destination.find(&setup.address).await?;
-    let (reader, writer) = socket(setup, &address).await?;
+    let (reader, writer) = socket(setup, &address, handshake).await?;
     let origin = Origin { address, switches, login };
     let (buffer, server) = (BytesMut::new(), HashMap::new());
     let mut connection = Connection { origin, reader, writer, buffer, protocol: 3, server };
@@ -170,7 +195,11 @@ async fn greet(setup: &Setup) -> Result<Connection> {
     Ok(connection)
 }
 
-async fn socket(setup: &Setup, address: &Address) -> Result<(ReadSide, Writer)> {
+async fn socket(
+    setup: &Setup,
+    address: &Address,
+    handshake: &Handshake,
+) -> Result<(ReadSide, Writer)> {
     let failed =
         |error: std::io::Error| Error::socket(&format!("no connection to {address}"), error);
     match address {
@@ -180,7 +209,10 @@ async fn socket(setup: &Setup, address: &Address) -> Result<(ReadSide, Writer)> 
             let stream = stream.map_err(failed)?;
             watch(&stream, &setup.tuning).map_err(failed)?;
             if *tls {
-                return secure(setup, host, stream).await.map_err(failed)?;
+                *lock(handshake) = Some(address.clone());
+                let secured = secure(setup, host, stream).await;
+                *lock(handshake) = None;
+                return secured.map_err(failed)?;
             }
             Ok(io::of_tcp(stream))
         }
@@ -317,7 +349,7 @@ impl Connection {
             select.arg(setup.db);
             first.push(select);
         }
-        let replies = self.ask(&first).await?;
+        let replies = self.ask(&first).await.map_err(|error| self.suspect_tls(error))?;
         for (at, reply) in replies.iter().enumerate() {
             if role_at == Some(at) {
                 self.check_role(reply)?;
@@ -341,6 +373,24 @@ impl Connection {
             }
         }
         Ok(true)
+    }
+
+    /// The error of a setup that got no reply, with a hint if the server may use TLS and the client does not.
+    fn suspect_tls(&self, error: Error) -> Error {
+        if !matches!(self.writer, Writer::Tcp(_)) {
+            return error;
+        }
+        if self.buffer.starts_with(TLS_ALERT) {
+            let text = format!(
+                "no connection to {}: this port uses TLS, use rediss://",
+                self.origin.address
+            );
+            return Error::new(Kind::Tls, text);
+        }
+        match error.kind() {
+            Kind::Disconnected => error.with_note("if this port uses TLS, use rediss://"),
+            _ => error,
+        }
     }
 
     /// Checks the server's role. A former primary may not know yet that it has been demoted, and a new primary may not

@@ -17,7 +17,7 @@ use std::time::Instant;
 const KEPT_BYTES_MAX: usize = 64 << 10;
 
 /// The requests in progress on one connection.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct InFlight {
     /// Requests without a reply, in order.
     entries: VecDeque<Entry>,

@@ -48,14 +48,21 @@ use crate::reply::Reply;
 use crate::request::Request;
 use cell::{Shared, Submitted};
 use slot::Slot;
+use std::fmt;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
 /// The callers' side of a lane.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Lane {
     shared: Arc<Shared>,
+}
+
+impl fmt::Debug for Lane {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.shared.fmt(f)
+    }
 }
 
 impl Lane {

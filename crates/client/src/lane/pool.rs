@@ -22,6 +22,7 @@ use crate::error::{Error, Phase, Result};
 use crate::request::Request;
 use crate::sync::{Mutex, MutexGuard, lock};
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::Arc;
 use std::task::Waker;
 use std::time::{Duration, Instant};
@@ -33,13 +34,11 @@ const SPARE_MAX: usize = 64;
 const SPARE_BYTES_MAX: usize = 4096;
 
 /// The state that the lanes of a pool share.
-#[derive(Debug)]
 pub(crate) struct Pool {
     bounds: Bounds,
     state: Mutex<State>,
 }
 
-#[derive(Debug)]
 struct State {
     /// Pieces that no lane has taken.
     pieces: VecDeque<Piece>,
@@ -59,7 +58,6 @@ struct State {
     is_retired: bool,
 }
 
-#[derive(Debug)]
 struct Piece {
     entry: Entry,
     bytes: Vec<u8>,
@@ -72,6 +70,12 @@ pub(crate) struct Taken {
     pub(crate) entry: Entry,
     /// True if the piece waits for other clients, so that its connection is occupied until the piece completes.
     pub(crate) blocks: bool,
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pool").field("pending", &self.pending()).finish_non_exhaustive()
+    }
 }
 
 impl Pool {

@@ -167,7 +167,14 @@ impl State {
                 self.session.reader().consume(len);
             }
             if let Err(error) = opened {
-                let text = format!("TLS: {error}");
+                let hint = match &error {
+                    // The first bytes from the server are not a TLS record.
+                    rustls::Error::InvalidMessage(_) if self.session.is_handshaking() => {
+                        ": does this port use TLS?"
+                    }
+                    _ => "",
+                };
+                let text = format!("TLS: {error}{hint}");
                 let broken = Failure { kind: ErrorKind::InvalidData, text };
                 return Err(self.broken.insert(broken).again());
             }

@@ -16,19 +16,33 @@ use crate::error::{Error, Kind, Result};
 use brisk_resp::reply::read::{Part, ReplyReader};
 use brisk_resp::reply::value::Value;
 use bytes::{Buf, Bytes, BytesMut};
+use std::fmt;
 
 /// A reply up to this size is copied out of the buffer. A copy costs less than sharing the buffer, and does not keep
 /// the buffer alive.
 const SMALL_BYTES_MAX: usize = 38;
 
-/// The bytes of a whole reply, or of several replies, to be converted later.
-#[derive(Clone, Debug)]
+/// The bytes of a whole reply, or of several replies, to be converted later. `Debug` shows their number, but not the
+/// bytes, which may be secrets.
+#[derive(Clone)]
 pub struct Reply(Held);
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 enum Held {
     Small { len: u8, bytes: [u8; SMALL_BYTES_MAX] },
     Shared(Bytes),
+}
+
+impl fmt::Debug for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reply").field("bytes", &self.as_bytes().len()).finish()
+    }
+}
+
+impl fmt::Debug for Reader<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reader").finish_non_exhaustive()
+    }
 }
 
 /// An empty buffer without a reply.
@@ -101,8 +115,8 @@ impl Reply {
     }
 }
 
-/// A cursor over the bytes of a reply.
-#[derive(Clone, Debug)]
+/// A cursor over the bytes of a reply. `Debug` does not show the bytes.
+#[derive(Clone)]
 pub struct Reader<'a> {
     parts: ReplyReader<'a>,
     owner: Option<&'a Bytes>,

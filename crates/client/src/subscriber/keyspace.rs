@@ -57,8 +57,11 @@ impl Subscriber {
     /// # async fn example(db: brisk::Client) -> brisk::Result<()> {
     /// let mut events = db.subscriber().await?;
     /// events.keyspace_events(0, "session:*").await?;
-    /// while let Some(brisk::Event::Message(message)) = events.next().await {
-    ///     if let Some(event) = message.keyspace_event() {
+    /// while let Some(event) = events.next().await {
+    ///     // The other events report that messages may be missing.
+    ///     if let brisk::Event::Message(message) = event
+    ///         && let Some(event) = message.keyspace_event()
+    ///     {
     ///         println!("{:?}: {}", event.key, event.event);
     ///     }
     /// }

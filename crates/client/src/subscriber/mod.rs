@@ -17,20 +17,23 @@ mod subscriptions;
 pub use keyspace::KeyspaceEvent;
 pub use subscriptions::Confirmation;
 
+use crate::arg::ToArgs;
 use crate::client::{Client, CloseWithClient};
 use crate::command::sealed::Target;
 use crate::error::{Error, Kind, Result};
 use crate::lane::connect::{Setup, open};
 use crate::poison::lock;
+use crate::request::Request;
 use crate::wait::{Home, block_on};
 use bytes::Bytes;
 use listener::Listener;
 use std::collections::VecDeque;
+use std::fmt;
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use subscriptions::{SubscriptionKind, Subscriptions};
+use subscriptions::{ChangeSet, SubscriptionKind, Subscriptions};
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
@@ -62,8 +65,8 @@ pub enum Event {
     },
 }
 
-/// A message that was published.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A message that was published. `Debug` shows the length of the payload, but not its bytes, which may be secrets.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Message {
     /// The channel.
     pub channel: Bytes,
@@ -84,7 +87,7 @@ pub struct Subscriber {
     timeout: Option<Duration>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Shared {
     state: Mutex<State>,
     /// Notified when there is something to send, or when the subscriber is dropped.
@@ -93,7 +96,7 @@ struct Shared {
     waits: Notify,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct State {
     subscriptions: Subscriptions,
     /// True if a `Gap` is due once all subscriptions are confirmed again.
@@ -104,6 +107,28 @@ struct State {
     listener: Option<Waker>,
     /// Why the subscriber has ended, if it has.
     over: Option<&'static str>,
+}
+
+impl fmt::Debug for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Message")
+            .field("channel", &self.channel)
+            .field("pattern", &self.pattern)
+            .field("payload_bytes", &self.payload.len())
+            .finish()
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = lock(&self.state);
+        f.debug_struct("Shared")
+            .field("unread_events", &state.events.len())
+            .field("unread_bytes", &state.bytes)
+            .field("lost", &state.lost)
+            .field("over", &state.over)
+            .finish_non_exhaustive()
+    }
 }
 
 impl State {
@@ -232,63 +257,44 @@ impl Subscriber {
         Ok(subscriber)
     }
 
-    /// Subscribes to these channels. To wait until the server has confirmed the subscription, await the result or
+    /// Subscribes to a channel or a list of channels. To wait until the server has confirmed the subscription, await the result or
     /// [block](Confirmation::wait) on it.
-    pub fn subscribe<K: Into<Bytes>>(
-        &self,
-        channels: impl IntoIterator<Item = K>,
-    ) -> Confirmation<'_> {
+    pub fn subscribe(&self, channels: impl ToArgs) -> Confirmation<'_> {
         self.change(SubscriptionKind::Channel, channels, false)
     }
 
     /// Subscribes to all channels that match these patterns.
-    pub fn psubscribe<K: Into<Bytes>>(
-        &self,
-        patterns: impl IntoIterator<Item = K>,
-    ) -> Confirmation<'_> {
+    pub fn psubscribe(&self, patterns: impl ToArgs) -> Confirmation<'_> {
         self.change(SubscriptionKind::Pattern, patterns, false)
     }
 
     /// Subscribes to these sharded channels.
-    pub fn ssubscribe<K: Into<Bytes>>(
-        &self,
-        channels: impl IntoIterator<Item = K>,
-    ) -> Confirmation<'_> {
+    pub fn ssubscribe(&self, channels: impl ToArgs) -> Confirmation<'_> {
         self.change(SubscriptionKind::Shard, channels, false)
     }
 
     /// Ends the subscriptions to these channels.
-    pub fn unsubscribe<K: Into<Bytes>>(
-        &self,
-        channels: impl IntoIterator<Item = K>,
-    ) -> Confirmation<'_> {
+    pub fn unsubscribe(&self, channels: impl ToArgs) -> Confirmation<'_> {
         self.change(SubscriptionKind::Channel, channels, true)
     }
 
     /// Ends the subscriptions to these patterns.
-    pub fn punsubscribe<K: Into<Bytes>>(
-        &self,
-        patterns: impl IntoIterator<Item = K>,
-    ) -> Confirmation<'_> {
+    pub fn punsubscribe(&self, patterns: impl ToArgs) -> Confirmation<'_> {
         self.change(SubscriptionKind::Pattern, patterns, true)
     }
 
     /// Ends the subscriptions to these sharded channels.
-    pub fn sunsubscribe<K: Into<Bytes>>(
-        &self,
-        channels: impl IntoIterator<Item = K>,
-    ) -> Confirmation<'_> {
+    pub fn sunsubscribe(&self, channels: impl ToArgs) -> Confirmation<'_> {
         self.change(SubscriptionKind::Shard, channels, true)
     }
 
-    fn change<K: Into<Bytes>>(
-        &self,
-        kind: SubscriptionKind,
-        names: impl IntoIterator<Item = K>,
-        ends: bool,
-    ) -> Confirmation<'_> {
-        let names = names.into_iter().map(Into::into).collect();
-        Confirmation::new(&self.shared, self.home, kind, names, ends, self.timeout)
+    fn change(&self, kind: SubscriptionKind, names: impl ToArgs, ends: bool) -> Confirmation<'_> {
+        let mut request = Request::named("NAMES");
+        request.args(names);
+        let failure = request.failure().cloned();
+        let names = request.arguments().skip(1).map(Bytes::copy_from_slice).collect();
+        let changes = ChangeSet { kind, names, ends, failure };
+        Confirmation::new(&self.shared, self.home, changes, self.timeout)
     }
 
     /// Returns the next event; `None` only when the client is closed or the runtime has ended.

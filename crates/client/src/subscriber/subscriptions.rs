@@ -190,7 +190,7 @@ impl Subscriptions {
     fn add(&mut self, of: &ChangeSet, until: Option<Instant>, waker: &Waker) -> u64 {
         self.last_call += 1;
         let call = self.last_call;
-        let ChangeSet { kind, names, ends } = of;
+        let ChangeSet { kind, names, ends, .. } = of;
         for name in names {
             let wanted = (*kind, name.clone());
             match ends {
@@ -206,11 +206,14 @@ impl Subscriptions {
     }
 }
 
+/// The changes of one call.
 #[derive(Debug)]
-struct ChangeSet {
-    kind: SubscriptionKind,
-    names: Vec<Bytes>,
-    ends: bool,
+pub(super) struct ChangeSet {
+    pub(super) kind: SubscriptionKind,
+    pub(super) names: Vec<Bytes>,
+    pub(super) ends: bool,
+    /// The error, if a name could not be written as an argument.
+    pub(super) failure: Option<Error>,
 }
 
 /// The confirmation of a change to subscriptions. Nothing is sent before this future is polled or [waited
@@ -236,12 +239,10 @@ impl<'a> Confirmation<'a> {
     pub(super) fn new(
         shared: &'a Shared,
         home: Home,
-        kind: SubscriptionKind,
-        names: Vec<Bytes>,
-        ends: bool,
+        changes: ChangeSet,
         timeout: Option<Duration>,
     ) -> Confirmation<'a> {
-        Confirmation { shared, home, changes: ChangeSet { kind, names, ends }, timeout, call: None }
+        Confirmation { shared, home, changes, timeout, call: None }
     }
 
     /// Overrides the client's time limit for the server's confirmation.
@@ -265,6 +266,9 @@ impl Future for Confirmation<'_> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
         let this = self.get_mut();
         this.home.check()?;
+        if let Some(failure) = &this.changes.failure {
+            return Poll::Ready(Err(failure.clone()));
+        }
         let mut state = this.shared.lock();
         if let Some(why) = state.over {
             return Poll::Ready(Err(Error::new(Kind::Closed, why)));

@@ -406,10 +406,18 @@ fn invalid_tls_files_are_an_error_before_anything_is_sent() {
 fn connecting_with_tls_to_a_plain_server_or_vice_versa_is_an_error() {
     for (site, server) in sites() {
         let short = Duration::from_millis(300);
-        // One server waits for the rest of a line. The other replies that this is not a request.
-        let text = refusal(site.client(&server.address()).connect_timeout(short));
-        assert!(text.contains("TLS") || text.contains("300ms"), "{text}");
-        refusal(Client::builder(&site.address()).connect_timeout(short));
+        // The server waits for the rest of a line, or replies that this is not a request.
+        let error = run(site.client(&server.address()).connect_timeout(short).connect());
+        let error = error.expect_err("the server does not use TLS");
+        assert_eq!(error.kind(), Kind::Tls, "{error}");
+        let text = error.to_string();
+        assert!(text.contains(&server.address()), "{text}");
+        assert!(text.ends_with(": does this port use TLS?"), "{text}");
+
+        let error = run(Client::builder(&site.address()).connect_timeout(short).connect());
+        let error = error.expect_err("the server uses TLS");
+        assert!(matches!(error.kind(), Kind::Tls | Kind::Disconnected), "{error:?}");
+        assert!(error.to_string().contains("use rediss://"), "{error}");
     }
 }
 
