@@ -14,6 +14,7 @@ use crate::observe::observed::ObservedState;
 use crate::reply::{FromReply, Reply};
 use crate::request::Request;
 use crate::wait::{Home, block_on_within};
+use brisk_resp::reply::value::Value;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -170,7 +171,7 @@ impl<C, T, O> Command<C, T, O> {
         }
     }
 
-    /// Returns the command with the reply type [`Value`](crate::Value) and without its options. Different commands then
+    /// Returns the command with the reply type [`Value`] and without its options. Different commands then
     /// have the same type, for example in a batch that is built in a loop.
     ///
     /// ```no_run
@@ -185,7 +186,7 @@ impl<C, T, O> Command<C, T, O> {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn erase(self) -> Command<C, crate::Value> {
+    pub fn erase(self) -> Command<C, Value> {
         Command {
             target: self.target,
             request: self.request,

@@ -284,8 +284,8 @@ impl Error {
         }
     }
 
-    /// Returns a description of the error, the same text as `Display`. For an error reply of the server, it is the whole
-    /// text of the reply.
+    /// Returns a description of the error, the same text as `Display`. For an error reply of the server, it is the
+    /// whole text of the reply.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.0.text

@@ -257,8 +257,8 @@ impl Subscriber {
         Ok(subscriber)
     }
 
-    /// Subscribes to a channel or a list of channels. To wait until the server has confirmed the subscription, await the result or
-    /// [block](Confirmation::wait) on it.
+    /// Subscribes to a channel or a list of channels. To wait until the server has confirmed the subscription, await
+    /// the result or [block](Confirmation::wait) on it.
     pub fn subscribe(&self, channels: impl ToArgs) -> Confirmation<'_> {
         self.change(SubscriptionKind::Channel, channels, false)
     }
