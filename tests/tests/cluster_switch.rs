@@ -399,7 +399,7 @@ fn a_forced_primary_that_is_replaced_serves_reads_as_a_replica() {
         });
     }
     assert_reply!(conn, "READONLY", "OK");
-    assert_reply!(conn, "GET key:0", "1");
+    assert_reply!(conn, "GET key:0", "\"1\"");
 }
 
 /// The promotion could not be committed, so OK would be wrong.
