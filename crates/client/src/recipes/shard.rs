@@ -9,10 +9,10 @@ const SHARDS_MAX: u64 = 1 << 32;
 
 /// Returns the key of the shard that contains an element. O(bytes).
 ///
-/// If `key` is an integer, the shard number is `key / shard_size` (rounded down), so neighbors share a shard. Otherwise,
-/// the shard number is the CRC32 (as in zlib) of the bytes of `key`, modulo `2 * total_elements / shard_size`. That is
-/// twice the number of full shards, since hashing does not fill them evenly. The key of a shard is `base:` and its
-/// number.
+/// If `key` is an integer, the shard number is `key / shard_size` (rounded down), so neighbors share a shard.
+/// Otherwise, the shard number is the CRC32 (as in zlib) of the bytes of `key`, modulo
+/// `2 * total_elements / shard_size`. That is twice the number of full shards, since hashing does not fill them evenly.
+/// The key of a shard is `base:` and its number.
 ///
 /// ```
 /// use brisk::recipes::shard_key;
