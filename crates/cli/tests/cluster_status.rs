@@ -93,6 +93,11 @@ fn status_says_what_a_node_without_a_cluster_waits_for() {
     assert_eq!(code, Some(1), "{said}");
     let expected = "waiting for nodes: 1 of 3 are registered in cluster brsik\n";
     status_with(&nodes.node(other).address(), expected);
+    // A node with keys is not counted on, and the operator learns why nothing is formed.
+    assert_eq!(nodes.node(1).connect().cmd("DEBUG POPULATE 1").to_string(), "OK");
+    let with_keys =
+        format!("{} has keys, so the cluster is formed without it", nodes.node(1).address());
+    status_with(&nodes.node(0).address(), &with_keys);
     // A node for `create` waits for an operator.
     let alone = BriskCluster::start_apart(1, &[]);
     wait_until("the node to be described", || {

@@ -1,11 +1,11 @@
 //! The facts that a node has from its coordinator. `brisk-cli --cluster status` reads them to show nodes that are in no
 //! shard.
 
-use super::{DOCUMENT_BYTES_MAX, DocumentError, Member};
+use super::{DOCUMENT_BYTES_MAX, DocumentError, Member, NodeContents};
 use crate::id::NodeId;
 use serde::{Deserialize, Serialize};
 
-/// Maximum number of nodes in [`CoordinatorReport::outside`].
+/// Maximum number of nodes that [`CoordinatorReport::outside`] and INFO show.
 pub const OUTSIDE_MAX: usize = 100;
 
 /// The facts that a node has from its coordinator.
@@ -41,6 +41,7 @@ pub struct CoordinatorReport {
 pub struct OutsideNode {
     pub id: NodeId,
     pub member: Member,
+    pub contents: NodeContents,
 }
 
 impl CoordinatorReport {

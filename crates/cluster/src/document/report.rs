@@ -75,7 +75,8 @@ pub enum Dataset {
 }
 
 /// The state of a registered node's dataset, according to its last report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum NodeContents {
     /// The process has not reported yet, or is still loading.
     Loading,

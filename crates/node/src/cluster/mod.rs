@@ -35,7 +35,7 @@ pub use worker::{WorkerCluster, endpoint_kind, route_state};
 pub use writer::{ChangeBasis, CommitError, StatusReporter, TopologyWriter};
 
 use arc_swap::ArcSwap;
-use brisk_cluster::document::{NodeContents, Registration, Topology};
+use brisk_cluster::document::{OutsideNode, Registration, Topology};
 use brisk_cluster::id::{NodeId, NodeRun};
 use brisk_cluster::map::{MapRole, SlotMap};
 use brisk_cluster::view::{LastEpochs, NodeLife};
@@ -82,7 +82,7 @@ pub struct ClusterState {
     /// The lease deadline in milliseconds of [`boot_ms`]. From this time on, the node serves nothing.
     deadline_ms: AtomicU64,
     lives: ArcSwap<BTreeMap<NodeId, NodeLife>>,
-    outsiders: ArcSwap<Vec<RegisteredOutsider>>,
+    outside: ArcSwap<Vec<OutsideNode>>,
     controller: Mutex<Option<NodeId>>,
     writer: OnceLock<Arc<dyn TopologyWriter>>,
     /// Messages of PUBLISH that are to be sent to other nodes.
@@ -125,16 +125,6 @@ impl CoordinatorState {
             CoordinatorState::Unreachable => "unreachable",
         }
     }
-}
-
-/// A registered node that belongs to no shard.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RegisteredOutsider {
-    pub id: NodeId,
-    pub ip: String,
-    /// The port for clients without TLS, or the TLS port if there is no other.
-    pub port: u16,
-    pub contents: NodeContents,
 }
 
 /// The option of REPLCONF with which a replica names the run of the primary that its topology names. If another process
@@ -187,7 +177,7 @@ impl ClusterState {
             generation: AtomicU64::new(1),
             deadline_ms: AtomicU64::new(NEVER),
             lives: ArcSwap::default(),
-            outsiders: ArcSwap::default(),
+            outside: ArcSwap::default(),
             controller: Mutex::default(),
             writer: OnceLock::new(),
             forward: ForwardQueue::default(),
@@ -313,15 +303,16 @@ impl ClusterState {
         self.lives.store(Arc::new(lives));
     }
 
-    /// The registered nodes that belong to no shard.
+    /// The registered nodes that belong to no shard, at most
+    /// [`OUTSIDE_MAX`](brisk_cluster::document::OUTSIDE_MAX).
     #[must_use]
-    pub fn outsiders(&self) -> Arc<Vec<RegisteredOutsider>> {
-        self.outsiders.load_full()
+    pub fn outside(&self) -> Arc<Vec<OutsideNode>> {
+        self.outside.load_full()
     }
 
     /// Replaces the registered nodes that belong to no shard.
-    pub fn set_outsiders(&self, outsiders: Vec<RegisteredOutsider>) {
-        self.outsiders.store(Arc::new(outsiders));
+    pub fn set_outside(&self, nodes: Vec<OutsideNode>) {
+        self.outside.store(Arc::new(nodes));
     }
 
     /// The node that is the controller, as far as this node knows.

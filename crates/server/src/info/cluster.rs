@@ -1,11 +1,12 @@
 //! INFO cluster, and the facts about cluster mode that CLUSTER INFO, INFO brisk and the metrics share.
 
 use super::View;
+use brisk_cluster::document::OutsideNode;
 use brisk_cluster::id::NodeId;
-use brisk_cluster::map::EndpointKind;
+use brisk_cluster::map::{EndpointKind, client_port};
 use brisk_cluster::view::{ClusterView, NodeLife};
 use brisk_config::Config;
-use brisk_node::cluster::{ClusterState, InForce, RegisteredOutsider, endpoint_kind, route_state};
+use brisk_node::cluster::{ClusterState, InForce, endpoint_kind, route_state};
 use brisk_node::core::shared::Shared;
 use brisk_observe::text::Text;
 use std::collections::BTreeMap;
@@ -106,11 +107,10 @@ pub(super) fn write_state(view: &View<'_>, text: &mut Text) {
         text.word(name, &value);
     }
     if let Some(state) = view.shared.cluster.state() {
-        for (at, outsider) in state.outsiders().iter().enumerate() {
-            let RegisteredOutsider { id, ip, port, contents } = outsider;
-            let contents = contents.word();
+        for (at, OutsideNode { id, member, contents }) in state.outside().iter().enumerate() {
+            let (ip, port, contents) = (&member.ip, client_port(member, false), contents.word());
             let value = format!("id={id},ip={ip},port={port},contents={contents}");
-            text.word(&format!("cluster_outsider{at}"), &value);
+            text.word(&format!("cluster_outside{at}"), &value);
         }
     }
     let refused = &view.shared.observe.metrics.cluster_documents_refused;

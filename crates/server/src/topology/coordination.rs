@@ -1,9 +1,7 @@
 //! The facts that this node has from its coordinator, for `brisk-cli --cluster status`.
 
 use super::follower::TopologyFollower;
-use brisk_cluster::document::{
-    CoordinatorReport, InstallError, OUTSIDE_MAX, OutsideNode, Registration,
-};
+use brisk_cluster::document::{CoordinatorReport, InstallError, Registration};
 
 impl TopologyFollower {
     /// The report. O(nodes).
@@ -19,8 +17,6 @@ impl TopologyFollower {
             topology.is_some_and(|topology| topology.members.contains_key(&node.id))
         };
         let registered = self.registered();
-        let outside = registered.values().filter(|node| !is_member(node)).take(OUTSIDE_MAX);
-        let outside = outside.map(|node| OutsideNode { id: node.id, member: node.member.clone() });
         let rejection = self.document.rejection();
         CoordinatorReport {
             cluster: self.name().to_owned(),
@@ -30,7 +26,7 @@ impl TopologyFollower {
             forms_with: shards.saturating_mul(replicas.saturating_add(1)),
             has_topology: topology.is_some_and(|topology| !topology.members.is_empty()),
             is_member: is_member(&&in_force.own),
-            outside: outside.collect(),
+            outside: (*self.state.outside()).clone(),
             contact: registered.values().find(is_member).map(|node| node.member.clone()),
             is_lost: matches!(rejection, Some(InstallError::Disappeared(_))),
             rejection: rejection.map(|error| error.to_string()),

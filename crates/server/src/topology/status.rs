@@ -3,12 +3,14 @@
 use super::follower::TopologyFollower;
 use super::identity::node_id;
 use super::role;
-use brisk_cluster::document::{Dataset, NodeContents, NodeRole, NodeStatus, Registration};
+use brisk_cluster::document::{
+    Dataset, NodeContents, NodeRole, NodeStatus, OUTSIDE_MAX, OutsideNode, Registration,
+};
 use brisk_cluster::id::{NodeId, ShardId};
-use brisk_cluster::map::{MapRole, client_port};
+use brisk_cluster::map::MapRole;
 use brisk_cluster::view::NodeLife;
 use brisk_coordinate::error::CoordinatorError;
-use brisk_node::cluster::{RegisteredOutsider, StatusReporter, boot_ms};
+use brisk_node::cluster::{StatusReporter, boot_ms};
 use brisk_reactor::unix_ms;
 use brisk_structures::poison::EvenPoisoned as _;
 use std::collections::BTreeMap;
@@ -127,13 +129,12 @@ impl TopologyFollower {
         let is_member = |id: &NodeId| {
             in_force.topology.as_deref().is_some_and(|topology| topology.members.contains_key(id))
         };
-        let outsiders = registered.iter().filter(|(id, _)| !is_member(id));
-        let outsider = |(id, node): (&NodeId, &Registration)| RegisteredOutsider {
+        let outside = registered.iter().filter(|(id, _)| !is_member(id)).take(OUTSIDE_MAX);
+        let outside = outside.map(|(id, node)| OutsideNode {
             id: *id,
-            ip: node.member.ip.clone(),
-            port: client_port(&node.member, false),
+            member: node.member.clone(),
             contents: NodeContents::reported(statuses.get(id).map(|(status, _)| status), node),
-        };
-        self.state.set_outsiders(outsiders.map(outsider).collect());
+        });
+        self.state.set_outside(outside.collect());
     }
 }

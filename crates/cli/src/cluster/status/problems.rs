@@ -4,6 +4,7 @@ use super::etcd::EtcdEndpoint;
 use super::facts::{ClusterFacts, NodeFacts, NodeReport};
 use crate::cluster::SLOTS;
 use crate::cluster::node::ranges;
+use brisk_cluster::document::{CoordinatorReport, NodeContents, OutsideNode};
 use brisk_cluster::map::client_port;
 use std::collections::BTreeSet;
 
@@ -32,16 +33,12 @@ impl ClusterFacts {
                 warnings.push(format!("shard {} has no replica", slot_list(&primary.line.slots)));
             }
         }
-        let known = self.known.as_ref().filter(|known| known.has_topology);
         let entry = self.primaries().find(|node| node.report.is_ok()).map(NodeFacts::place);
-        let (Some(known), Some(entry)) = (known, entry) else { return warnings };
-        for outside in &known.outside {
-            let port = client_port(&outside.member, is_tls);
-            let place = format!("{}:{port}", outside.member.ip);
-            warnings.push(format!(
-                "{place} is registered, but it is in no shard. Add it with: \
-                 brisk-cli --cluster add-node {place} {entry} --cluster-slave"
-            ));
+        if let Some(known) = &self.known {
+            let unused = known.outside.iter();
+            warnings.extend(
+                unused.filter_map(|node| unused_node(known, node, entry.as_deref(), is_tls)),
+            );
         }
         warnings
     }
@@ -112,6 +109,31 @@ impl ClusterFacts {
             _ => format!("{missing} slots have no owner"),
         })
     }
+}
+
+/// The line for a registered node that is in no shard. `entry` is the address of a primary that replies.
+fn unused_node(
+    known: &CoordinatorReport,
+    node: &OutsideNode,
+    entry: Option<&str>,
+    is_tls: bool,
+) -> Option<String> {
+    let place = format!("{}:{}", node.member.ip, client_port(&node.member, is_tls));
+    let has_keys = node.contents == NodeContents::Keys;
+    if !known.has_topology {
+        return (has_keys && known.forms_with > 0).then(|| {
+            format!("{place} has keys, so the cluster is formed without it. Its log describes how to keep them")
+        });
+    }
+    let add = format!("brisk-cli --cluster add-node {place} {} --cluster-slave", entry?);
+    Some(if has_keys {
+        format!(
+            "{place} is registered, but it has keys and is in no shard. To let it join without its keys, send \
+             FLUSHALL to it, and then add it with: {add}"
+        )
+    } else {
+        format!("{place} is registered, but it is in no shard. Add it with: {add}")
+    })
 }
 
 impl NodeFacts {
