@@ -367,9 +367,9 @@ const CLUSTER: &[Difference] = &[
             "cluster|reset",
             "cluster|setslot",
         ],
-        text: "Commands that change the topology, except a CLUSTER FAILOVER without arguments, reply \
-               after the change is committed, or after at most 10 s. If the coordinator has not \
-               replied by then, the error is `ERR outcome unknown, see CLUSTER NODES`.",
+        text: "Except for CLUSTER FAILOVER without arguments, commands that change the topology return \
+               once the change has been committed. If the coordinator has not replied within 10 s, \
+               they return the error `ERR outcome unknown, see CLUSTER NODES`.",
     },
     Difference {
         commands: &["cluster|setslot"],
