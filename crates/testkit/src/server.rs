@@ -551,19 +551,20 @@ impl Drop for Server {
     }
 }
 
-/// Sends a process a signal, named without `SIG`. Does nothing if the process has ended. After STOP, waits until no
-/// thread of the process is running: on a busy machine, threads continue until one of them has handled the signal.
+/// Sends a process a signal, named without `SIG`. Does nothing if the process has ended. After STOP and KILL, waits
+/// until no thread of the process is running: on a busy machine, threads continue until one of them has handled the
+/// signal, and the port of a killed process stays in use until its last thread has ended.
 #[track_caller]
 pub fn signal(pid: u32, name: &str) {
     // The shell's built-in `kill` is the only safe way to send a signal without a dependency.
     let words = format!("kill -{name} {pid}");
     let _ = Command::new("sh").args(["-c", &words]).stderr(Stdio::null()).status();
-    if name == "STOP" {
-        crate::wait::wait_until("the process to be stopped", || is_stopped(pid));
+    if ["STOP", "KILL"].contains(&name) {
+        crate::wait::wait_until("no thread of the process to run", || is_stopped(pid));
     }
 }
 
-/// True if no thread of a process is running.
+/// True if no thread of a process is running, or the process has ended.
 fn is_stopped(pid: u32) -> bool {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let mut stats = tasks.filter_map(|task| fs::read_to_string(task.path().join("stat")).ok());
