@@ -285,7 +285,7 @@ fn shutdown_hands_over_unless_it_is_to_end_now() {
     let second = 1 - first;
     assert!(cluster.connect(first).try_cmd("SHUTDOWN NOSAVE").is_err());
     wait_for_log(&cluster, second, "this node is now primary (the primary shuts down)");
-    // The process has already exited.
+    // The process exits by itself; this only waits for it.
     cluster.kill(first);
     cluster.restart(first);
     cluster.wait_until_ok();

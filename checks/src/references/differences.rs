@@ -70,7 +70,7 @@ const OF_REDIS_7_2: &[Difference] = &[
     },
     Difference {
         commands: &[],
-        text: "Blocking commands are counted in `commandstats`, the slow log and the latency \
+        text: "Blocking commands are recorded in `commandstats`, the slow log and the latency \
                histograms when they are unblocked.",
     },
     Difference {

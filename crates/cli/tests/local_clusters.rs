@@ -229,7 +229,7 @@ fn errors_of_start_local_name_the_port_the_directory_and_the_program() {
     assert_eq!(
         said,
         format!(
-            "[ERR] Port {port} is in use by another process: choose the first port with --port\n"
+            "[ERR] Port {port} is in use by another process: use --port to specify another first port\n"
         )
     );
     drop(busy);

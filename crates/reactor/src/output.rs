@@ -503,7 +503,7 @@ mod tests {
             }
             output.check();
             assert_eq!(output.len(), expected.len());
-            assert!(output.capacity() <= CHUNK_BYTES, "no buffer grows without end");
+            assert!(output.capacity() <= CHUNK_BYTES, "no buffer grows without bound");
         }
         assert!(expected.len() > 8 * CHUNK_BYTES, "several chunks were begun");
         assert_eq!(wire(&output), expected);

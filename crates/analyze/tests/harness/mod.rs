@@ -193,7 +193,7 @@ pub(crate) fn brisk_with(file: &Path) -> Server {
     server
 }
 
-/// Asserts that the relative difference of two numbers is at most `part`.
+/// Asserts that the relative difference between two numbers is at most `part`.
 #[track_caller]
 pub(crate) fn assert_close(what: &str, expected: f64, found: f64, part: f64) {
     let off = (found - expected) / expected;

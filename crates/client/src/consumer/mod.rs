@@ -301,7 +301,7 @@ impl Consumer {
 
     /// Stops the consumer when this future completes (clean shutdown). The consumer reads and starts no more entries,
     /// waits for the running handlers and acknowledges their entries. Entries that were read but not started are
-    /// returned, so that other members can take them immediately. Without `until`, `run` ends only with an error.
+    /// released, so that other members can claim them immediately. Without `until`, `run` ends only with an error.
     pub fn until(mut self, stop: impl Future<Output = ()> + Send + 'static) -> Consumer {
         self.until = Some(Box::pin(stop));
         self

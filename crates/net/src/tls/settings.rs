@@ -194,7 +194,7 @@ pub(super) fn authorities(config: &Config) -> Result<RootCertStore, TlsError> {
     Ok(store)
 }
 
-/// The files in a directory that OpenSSL would use. They are named by `openssl rehash`: eight
+/// The files in `dir` that OpenSSL would use. They are named by `openssl rehash`: eight
 /// hexadecimal digits, a dot and a number. Other files are not trusted.
 fn hashed_files(directive: &'static str, dir: &Path) -> Result<Vec<PathBuf>, TlsError> {
     let unreadable = |cause| TlsError::Unreadable { directive, path: dir.to_owned(), cause };

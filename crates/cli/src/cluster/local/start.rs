@@ -88,7 +88,7 @@ fn check_port(node: &LocalNode) -> Result<(), String> {
     match TcpListener::bind((Ipv4Addr::LOCALHOST, node.port)) {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == ErrorKind::AddrInUse => Err(format!(
-            "Port {} is in use by another process: choose the first port with --port",
+            "Port {} is in use by another process: use --port to specify another first port",
             node.port
         )),
         Err(error) => Err(super::failed(

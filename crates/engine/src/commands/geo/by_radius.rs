@@ -88,7 +88,7 @@ const fn replaced_by(by: &'static str) -> Option<Deprecated> {
 
 const GEORADIUS: Spec = Spec {
     name: "georadius",
-    summary: "Returns or stores the members within a distance of a point.",
+    summary: "Returns or stores the members within a given distance of a point.",
     arity: -6,
     flags: STORING,
     keys: &[
@@ -117,7 +117,7 @@ const GEORADIUS: Spec = Spec {
 
 const GEORADIUS_RO: Spec = Spec {
     name: "georadius_ro",
-    summary: "Returns the members within a distance of a point. Read-only.",
+    summary: "Returns the members within a given distance of a point. Read-only.",
     since: "3.2.10",
     arity: -6,
     flags: Flags::READONLY,
@@ -141,7 +141,7 @@ const GEORADIUS_RO: Spec = Spec {
 
 const GEORADIUSBYMEMBER: Spec = Spec {
     name: "georadiusbymember",
-    summary: "Returns or stores the members within a distance of a member.",
+    summary: "Returns or stores the members within a given distance of a member.",
     arity: -5,
     flags: STORING,
     keys: &[
@@ -171,7 +171,7 @@ const GEORADIUSBYMEMBER: Spec = Spec {
 
 const GEORADIUSBYMEMBER_RO: Spec = Spec {
     name: "georadiusbymember_ro",
-    summary: "Returns the members within a distance of a member. Read-only.",
+    summary: "Returns the members within a given distance of a member. Read-only.",
     since: "3.2.10",
     arity: -5,
     flags: Flags::READONLY,

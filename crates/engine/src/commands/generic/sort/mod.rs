@@ -357,7 +357,7 @@ const SORT: Command = Command {
     spec: Spec {
         name: "sort",
         group: Group::Generic,
-        summary: "Sorts the elements of a list, set or sorted set, and may store the result.",
+        summary: "Sorts the elements of a list, set or sorted set, and optionally stores the result.",
         complexity: COMPLEXITY,
         arity: -2,
         flags: Flags::WRITE.union(Flags::DENYOOM).union(Flags::MOVABLEKEYS),

@@ -65,7 +65,7 @@ fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
         "GENPASS [<bits>]",
         "    Generate a password of 256 random bits, or of the given number of bits.",
         "LIST",
-        "    Show all users in the format of an aclfile.",
+        "    Show all users in ACL file format.",
         "LOAD",
         "    Reload all users from the aclfile.",
         "LOG [<count> | RESET]",

@@ -156,7 +156,7 @@ fn show_selector(reply: &mut Reply<'_>, selector: &Selector) {
 pub(super) const LIST: Command = Command {
     spec: Spec {
         name: "list",
-        summary: "Shows all users in the format of an aclfile.",
+        summary: "Shows all users in ACL file format.",
         complexity: "O(N) in the number of users.",
         arity: 2,
         flags: ADMIN,
