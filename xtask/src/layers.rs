@@ -157,12 +157,15 @@ const CLI: Layers = Layers {
     // SYNC as a command starts a mode, and a script in the debugger starts a session with a prompt.
     order: &[
         &["quote"],
+        &["amount"],
+        &["info"],
         &["screen", "pause"],
         &["progress"],
         &["format"],
         &["options"],
         &["link"],
         &["password", "docs"],
+        &["keyspec"],
         &["session", "debugger", "modes", "repl"],
         &["cluster"],
         &["about"],

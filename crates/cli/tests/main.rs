@@ -11,3 +11,4 @@ mod local_clusters;
 mod modes;
 mod sessions;
 mod tls;
+mod top;

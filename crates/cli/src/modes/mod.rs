@@ -1,6 +1,6 @@
 //! The modes of the program other than sending commands. Each mode is selected by an option and has its own file.
 
-pub(crate) mod analyze;
+mod analyze;
 mod bigkeys;
 mod eval;
 mod hotkeys;
@@ -13,8 +13,10 @@ mod pipe;
 mod pipe_cluster;
 pub(crate) mod rdb;
 pub(crate) mod replica;
+mod sampling;
 mod scan;
 mod stat;
+mod top;
 
 use crate::link::LinkError;
 use crate::options::Mode;
@@ -26,6 +28,7 @@ pub(crate) fn run(mode: &Mode, session: &mut Session) -> i32 {
     match mode {
         // These modes need no connection of the session, or open their own.
         Mode::Command | Mode::Cluster => 0,
+        Mode::Analyze => analyze::run(session),
         Mode::IntrinsicLatency => intrinsic::run(&session.options),
         Mode::Eval => eval::run(session),
         _ => {
@@ -38,6 +41,7 @@ pub(crate) fn run(mode: &Mode, session: &mut Session) -> i32 {
                 Mode::LatencyDist => latency_dist::run(session),
                 Mode::LruTest => lru::run(session),
                 Mode::Stat => stat::run(session),
+                Mode::Top => top::run(session),
                 _ => with_link(mode, session),
             }
         }

@@ -50,6 +50,20 @@ pub(crate) enum Mode {
     IntrinsicLatency,
     /// `--cluster`
     Cluster,
+    /// `analyze`
+    Analyze,
+    /// `top`
+    Top,
+}
+
+/// The tables of `top`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum TopTable {
+    #[default]
+    Commands,
+    Clients,
+    Keys,
+    Workers,
 }
 
 /// The protocol at the beginning of a session.
@@ -190,6 +204,9 @@ pub(crate) struct Options {
     pub(crate) pipe_timeout_s: u64,
     pub(crate) pattern: Option<Vec<u8>>,
     pub(crate) count: i64,
+    /// `--count`, if it is given.
+    pub(crate) rounds: Option<u64>,
+    pub(crate) top_table: TopTable,
     pub(crate) memory_samples: i64,
     pub(crate) latency_history: bool,
     pub(crate) monochrome: bool,
@@ -239,6 +256,8 @@ impl Options {
             pipe_timeout_s: 30,
             pattern: None,
             count: 10,
+            rounds: None,
+            top_table: TopTable::default(),
             memory_samples: 0,
             latency_history: false,
             monochrome: false,

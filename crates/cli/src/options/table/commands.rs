@@ -21,7 +21,7 @@ pub(super) const SENT: Section = Section {
             &["-i"],
             "<seconds>",
             "Waits this long between the runs, for example 0.1; also between the steps of \
-             --scan, --stat and --latency, and after 100 steps of --bigkeys and similar modes.",
+             --scan, --stat, --latency and top, and after 100 steps of --bigkeys and similar modes.",
             |options, words| {
                 options.interval_us = (seconds(words) * 1_000_000.0) as u64;
                 Ok(())

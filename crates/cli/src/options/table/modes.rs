@@ -50,9 +50,10 @@ pub(super) const KEYS: Section = Section {
         Row::value(
             &["--count"],
             "<number>",
-            "COUNT of each SCAN call of --scan (10).",
+            "COUNT of each SCAN call of --scan (10); number of tables that top prints.",
             |options, words| {
                 options.count = words.number();
+                options.rounds = u64::try_from(options.count).ok();
                 Ok(())
             },
         ),
