@@ -1,4 +1,4 @@
-//! Amounts for people: bytes, counts and durations.
+//! Amounts for people: bytes, counts and durations. Also tables with aligned columns.
 
 use crate::quote::quote;
 use std::time::Duration;
@@ -78,6 +78,30 @@ pub(crate) fn shortened(text: &str, columns: usize) -> String {
     if columns == 0 { kept } else { format!("{kept}…") }
 }
 
+/// Lines with aligned columns, each with a line end. Numbers are aligned to the right: `is_number` has a flag for
+/// each column.
+pub(crate) fn aligned(rows: &[Vec<String>], is_number: &[bool]) -> String {
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max()
+    };
+    let widths: Vec<usize> = (0..is_number.len()).map(|at| width(at).unwrap_or(0)).collect();
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (at, cell) in row.iter().enumerate() {
+            let (width, is_number) =
+                (widths.get(at).copied().unwrap_or(0), is_number.get(at) == Some(&true));
+            let cell =
+                if is_number { format!("{cell:>width$}") } else { format!("{cell:<width$}") };
+            line.push_str(if at == 0 { "" } else { "  " });
+            line.push_str(&cell);
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,8 +123,10 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_quoted_and_shortened() {
+    fn texts_are_quoted_shortened_and_aligned() {
         assert_eq!([readable("häh".as_bytes()), readable(b"a\n")], ["häh", "\"a\\n\""]);
         assert_eq!([shortened("abc", 3), shortened("abcd", 3)], ["abc", "ab…"]);
+        let rows = [vec!["a".to_owned(), "1".to_owned()], vec!["bcd".to_owned(), "22".to_owned()]];
+        assert_eq!(aligned(&rows, &[false, true]), "a     1\nbcd  22\n");
     }
 }

@@ -151,6 +151,8 @@ fn modes_end_with_a_message_when_replies_have_an_unexpected_shape() {
         &["-c", "get", "a"],
         &["subscribe", "a"],
         &["--pipe", "--pipe-timeout", "1"],
+        &["peek", "a"],
+        &["peek", "a", "--all"],
         &["top", "-i", "0.01"],
         &["top", "--table", "clients", "-i", "0.01"],
         &["top", "--table", "keys", "-i", "0.01"],

@@ -9,6 +9,7 @@ mod formats;
 mod harness;
 mod local_clusters;
 mod modes;
+mod peek;
 mod sessions;
 mod tls;
 mod top;

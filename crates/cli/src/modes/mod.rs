@@ -9,6 +9,7 @@ mod keyspace;
 mod latency;
 mod latency_dist;
 mod lru;
+mod peek;
 mod pipe;
 mod pipe_cluster;
 pub(crate) mod rdb;
@@ -42,6 +43,7 @@ pub(crate) fn run(mode: &Mode, session: &mut Session) -> i32 {
                 Mode::LruTest => lru::run(session),
                 Mode::Stat => stat::run(session),
                 Mode::Top => top::run(session),
+                Mode::Peek => peek::run(session),
                 _ => with_link(mode, session),
             }
         }

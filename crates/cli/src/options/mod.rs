@@ -54,6 +54,8 @@ pub(crate) enum Mode {
     Analyze,
     /// `top`
     Top,
+    /// `peek`
+    Peek,
 }
 
 /// The tables of `top`.
@@ -207,6 +209,8 @@ pub(crate) struct Options {
     /// `--count`, if it is given.
     pub(crate) rounds: Option<u64>,
     pub(crate) top_table: TopTable,
+    /// `peek` shows everything.
+    pub(crate) all: bool,
     pub(crate) memory_samples: i64,
     pub(crate) latency_history: bool,
     pub(crate) monochrome: bool,
@@ -258,6 +262,7 @@ impl Options {
             count: 10,
             rounds: None,
             top_table: TopTable::default(),
+            all: false,
             memory_samples: 0,
             latency_history: false,
             monochrome: false,

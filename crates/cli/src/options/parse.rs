@@ -181,6 +181,10 @@ mod tests {
 
     #[test]
     fn options_may_follow_a_command_of_the_program() {
+        let options = parsed("-p 7 peek user:1 --all -n 2");
+        assert_eq!((options.mode, options.port, options.database), (Mode::Peek, 7, 2));
+        assert_eq!((options.words, options.all), (vec![b"user:1".to_vec()], true));
+        assert_eq!(parsed("peek -- -n").words, [b"-n".to_vec()]);
         let options = parsed("TOP --table clients -i 0.5");
         assert_eq!((options.mode, options.top_table), (Mode::Top, TopTable::Clients));
         let options = parsed("-p 7 analyze --top 3");

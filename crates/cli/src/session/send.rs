@@ -10,6 +10,9 @@ use brisk_resp::Value;
 use std::io;
 use std::time::Duration;
 
+/// Maximum number of redirections of one request of the program itself.
+const REDIRECTIONS_MAX: usize = 8;
+
 /// The action of the session after a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -51,6 +54,27 @@ impl Session {
                 return Ok(());
             }
         }
+    }
+
+    /// Sends a request of the program itself, in cluster mode to the node that serves its key. Later requests go to the
+    /// same node.
+    ///
+    /// # Errors
+    /// If a connection fails, or too many nodes redirect the request.
+    pub(crate) fn ask_node<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<Value, LinkError> {
+        for _ in 0..REDIRECTIONS_MAX {
+            let value = self.ask(words)?;
+            if !self.options.cluster_mode || !self.redirect(&value) {
+                return Ok(value);
+            }
+            let connected = self.connect(Loudness::Loud);
+            self.is_redirected = false;
+            connected.map_err(|_| LinkError::Closed)?;
+            if std::mem::take(&mut self.is_asking) {
+                self.ask(&["ASKING"])?;
+            }
+        }
+        Err(LinkError::Protocol("Too many redirections".to_owned()))
     }
 
     /// Prints the error and drops the connection.

@@ -28,6 +28,12 @@ pub(crate) const COMMANDS: &[OwnCommand] = &[
         text: "Shows the commands, clients, keys or workers that keep the server busy",
         mode: Mode::Top,
     },
+    OwnCommand {
+        name: "peek",
+        arguments: "key ...",
+        text: "Shows values of any type, with their encoding, memory and TTL",
+        mode: Mode::Peek,
+    },
 ];
 
 /// The command with this name.
@@ -51,13 +57,20 @@ const TABLES: [(&str, TopTable); 4] = [
 
 pub(super) const OWN: Section = Section {
     title: "Options of the program's own commands",
-    rows: &[Row::value(
-        &["--table"],
-        "<name>",
-        "The first table of top: commands, clients, keys or workers (commands).",
-        table,
-    )
-    .completed(Completed::Word(&["commands", "clients", "keys", "workers"]))],
+    rows: &[
+        Row::value(
+            &["--table"],
+            "<name>",
+            "The first table of top: commands, clients, keys or workers (commands).",
+            table,
+        )
+        .completed(Completed::Word(&["commands", "clients", "keys", "workers"])),
+        Row::flag(
+            &["--all"],
+            "peek shows the whole value; the default is the beginning.",
+            |options| options.all = true,
+        ),
+    ],
 };
 
 fn table(options: &mut Options, words: &mut Words) -> Result<(), Refusal> {
