@@ -43,6 +43,7 @@ pub(crate) const LAYERS: &[Layers] = &[
     DERIVE,
     DIAL,
     DIFFERENTIAL,
+    FINDINGS,
     NET,
     CHECKS,
     XTASK,
@@ -456,6 +457,9 @@ const DERIVE: Layers =
 
 const DIAL: Layers =
     Layers { sources: "crates/dial/src", order: &[&["address"], &["tls"], &["stream"], &["lib"]] };
+
+const FINDINGS: Layers =
+    Layers { sources: "crates/findings/src", order: &[&["report"], &["rules"], &["lib"]] };
 
 const DIFFERENTIAL: Layers = Layers {
     sources: "crates/differential/src",

@@ -151,6 +151,7 @@ fn modes_end_with_a_message_when_replies_have_an_unexpected_shape() {
         &["-c", "get", "a"],
         &["subscribe", "a"],
         &["--pipe", "--pipe-timeout", "1"],
+        &["doctor"],
         &["peek", "a"],
         &["peek", "a", "--all"],
         &["top", "-i", "0.01"],

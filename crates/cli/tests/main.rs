@@ -5,6 +5,7 @@ mod cluster_page;
 mod cluster_status;
 mod clusters;
 mod commands;
+mod doctor;
 mod formats;
 mod harness;
 mod local_clusters;

@@ -2,6 +2,7 @@
 
 mod analyze;
 mod bigkeys;
+mod doctor;
 mod eval;
 mod hotkeys;
 mod intrinsic;
@@ -19,6 +20,7 @@ mod scan;
 mod stat;
 mod top;
 
+use crate::info::InfoFields;
 use crate::link::LinkError;
 use crate::options::Mode;
 use crate::screen;
@@ -43,6 +45,7 @@ pub(crate) fn run(mode: &Mode, session: &mut Session) -> i32 {
                 Mode::LruTest => lru::run(session),
                 Mode::Stat => stat::run(session),
                 Mode::Top => top::run(session),
+                Mode::Doctor => doctor::run(session),
                 Mode::Peek => peek::run(session),
                 _ => with_link(mode, session),
             }
@@ -76,3 +79,11 @@ fn lost(error: &LinkError) -> i32 {
 
 /// The result of a request in a mode that sends one request after another.
 type Asked<T> = Result<T, LinkError>;
+
+/// The name and the version of the server.
+fn version(info: &InfoFields) -> String {
+    let products =
+        [("brisk_version", "Brisk"), ("valkey_version", "Valkey"), ("redis_version", "Redis")];
+    let known = products.iter().find_map(|(field, name)| Some((*name, info.get(field)?)));
+    known.map_or_else(|| "unknown server".to_owned(), |(name, version)| format!("{name} {version}"))
+}

@@ -56,6 +56,8 @@ pub(crate) enum Mode {
     Top,
     /// `peek`
     Peek,
+    /// `doctor`
+    Doctor,
 }
 
 /// The tables of `top`.

@@ -1,5 +1,6 @@
 //! The lines above the table: the server and its load.
 
+use super::super::version;
 use super::rows::{busy, worker_fields};
 use super::sample::Interval;
 use crate::amount::{bytes, duration, grouped, rate};
@@ -41,14 +42,6 @@ pub(super) fn lines(interval: &Interval<'_>, place: &str) -> [String; LINES] {
         cpu(interval),
     );
     [server, load, memory]
-}
-
-/// The name and the version of the server.
-pub(super) fn version(info: &InfoFields) -> String {
-    let products =
-        [("brisk_version", "Brisk"), ("valkey_version", "Valkey"), ("redis_version", "Redis")];
-    let known = products.iter().find_map(|(field, name)| Some((*name, info.get(field)?)));
-    known.map_or_else(|| "unknown server".to_owned(), |(name, version)| format!("{name} {version}"))
 }
 
 fn role(info: &InfoFields) -> String {

@@ -29,6 +29,12 @@ pub(crate) const COMMANDS: &[OwnCommand] = &[
         mode: Mode::Top,
     },
     OwnCommand {
+        name: "doctor",
+        arguments: "",
+        text: "Checks a running server for problems, and says what to do; the exit code is 1 if there is one",
+        mode: Mode::Doctor,
+    },
+    OwnCommand {
         name: "peek",
         arguments: "key ...",
         text: "Shows values of any type, with their encoding, memory and TTL",
