@@ -11,6 +11,7 @@ mod harness;
 mod local_clusters;
 mod modes;
 mod peek;
+mod prompt;
 mod sessions;
 mod tls;
 mod top;

@@ -15,7 +15,8 @@ const VARIABLES: &[(&str, &str)] = &[
     ),
     ("BRISK_CLI_RCFILE, REDISCLI_RCFILE", "The file with preferences."),
     ("FAKETTY", "If it is set, replies are printed as on a terminal."),
-    ("TERM", "Colors are used if it contains xterm."),
+    ("TERM, NO_COLOR", "Colors are used if TERM contains xterm, and NO_COLOR is empty or not set."),
+    ("PAGER", "The pager for long replies in interactive sessions (less -R); empty disables it."),
 ];
 
 const FILES: &[(&str, &str)] = &[

@@ -210,6 +210,8 @@ pub(crate) struct Options {
     pub(crate) count: i64,
     /// `--count`, if it is given.
     pub(crate) rounds: Option<u64>,
+    /// Dangerous commands at the prompt, and the switch of `migrate`, need no confirmation.
+    pub(crate) yes: bool,
     pub(crate) top_table: TopTable,
     /// `peek` shows everything.
     pub(crate) all: bool,
@@ -263,6 +265,7 @@ impl Options {
             pattern: None,
             count: 10,
             rounds: None,
+            yes: false,
             top_table: TopTable::default(),
             all: false,
             memory_samples: 0,

@@ -3,7 +3,7 @@
 
 use super::subscribed::{Subscription, kind_of};
 use super::{Debug, Loudness, Session, Told};
-use crate::format::{self, Output};
+use crate::format::Output;
 use crate::link::LinkError;
 use crate::{modes, screen};
 use brisk_resp::Value;
@@ -204,10 +204,8 @@ impl Session {
     fn print_reply(&mut self, value: &Value, verbatim: bool) {
         if self.debug == Debug::Running {
             self.debug = crate::debugger::show(value);
-        } else if verbatim {
-            screen::print(format::verbatim(value, &self.options.delimiters));
         } else {
-            self.show(value);
+            self.emit(value, verbatim);
         }
         screen::flush();
     }

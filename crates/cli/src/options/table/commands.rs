@@ -44,6 +44,11 @@ pub(super) const SENT: Section = Section {
             "Arguments are quoted strings, with escapes such as \\x00.",
             |options| options.quoted_input = true,
         ),
+        Row::flag(
+            &["--yes"],
+            "Runs FLUSHALL, FLUSHDB and KEYS at the prompt without confirmation.",
+            |options| options.yes = true,
+        ),
         Row::flag(&["-e"], "Exits with 1 if the reply is an error.", |options| {
             options.fails_on_error = true;
         }),
