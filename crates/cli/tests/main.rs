@@ -9,6 +9,7 @@ mod doctor;
 mod formats;
 mod harness;
 mod local_clusters;
+mod migrate;
 mod modes;
 mod peek;
 mod prompt;

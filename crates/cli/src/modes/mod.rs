@@ -12,6 +12,7 @@ mod keyspace;
 mod latency;
 mod latency_dist;
 mod lru;
+mod migrate;
 mod peek;
 mod pipe;
 mod pipe_cluster;
@@ -34,6 +35,7 @@ pub(crate) fn run(mode: &Mode, session: &mut Session) -> i32 {
         // These modes need no connection of the session, or open their own.
         Mode::Command | Mode::Cluster => 0,
         Mode::Analyze => analyze::run(session),
+        Mode::Migrate => migrate::run(session),
         Mode::IntrinsicLatency => intrinsic::run(&session.options),
         Mode::Eval => eval::run(session),
         _ => {

@@ -58,6 +58,8 @@ pub(crate) enum Mode {
     Peek,
     /// `doctor`
     Doctor,
+    /// `migrate`
+    Migrate,
 }
 
 /// The tables of `top`.
@@ -68,6 +70,15 @@ pub(crate) enum TopTable {
     Clients,
     Keys,
     Workers,
+}
+
+/// The options of `migrate`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct MigrateOptions {
+    /// Switch over without a question.
+    pub(crate) switches: bool,
+    /// Make the old server a replica of the new one.
+    pub(crate) goes_back: bool,
 }
 
 /// The protocol at the beginning of a session.
@@ -215,6 +226,7 @@ pub(crate) struct Options {
     pub(crate) top_table: TopTable,
     /// `peek` shows everything.
     pub(crate) all: bool,
+    pub(crate) migrate: MigrateOptions,
     pub(crate) memory_samples: i64,
     pub(crate) latency_history: bool,
     pub(crate) monochrome: bool,
@@ -268,6 +280,7 @@ impl Options {
             yes: false,
             top_table: TopTable::default(),
             all: false,
+            migrate: MigrateOptions::default(),
             memory_samples: 0,
             latency_history: false,
             monochrome: false,
@@ -277,6 +290,31 @@ impl Options {
             words: Vec::new(),
             warnings: Vec::new(),
         }
+    }
+}
+
+impl Options {
+    /// These options for the server at an address. The server, the user and the database of these options do not
+    /// apply to it.
+    ///
+    /// # Errors
+    /// A text that says why the address is invalid.
+    pub(crate) fn at_uri(&self, uri: &str) -> Result<Options, String> {
+        let defaults = Options::new(false);
+        let mut options = Options {
+            host: defaults.host,
+            port: defaults.port,
+            socket: None,
+            user: None,
+            password: None,
+            database: 0,
+            tls: false,
+            protocol: Protocol::Unsaid,
+            cluster_mode: false,
+            ..self.clone()
+        };
+        uri::apply(&mut options, uri)?;
+        Ok(options)
     }
 }
 

@@ -40,6 +40,12 @@ pub(crate) const COMMANDS: &[OwnCommand] = &[
         text: "Shows values of any type, with their encoding, memory and TTL",
         mode: Mode::Peek,
     },
+    OwnCommand {
+        name: "migrate",
+        arguments: "redis://old redis://new",
+        text: "Makes the new server a replica of the old one, compares them, and switches over",
+        mode: Mode::Migrate,
+    },
 ];
 
 /// The command with this name.
@@ -75,6 +81,14 @@ pub(super) const OWN: Section = Section {
             &["--all"],
             "peek shows the whole value; the default is the beginning.",
             |options| options.all = true,
+        ),
+        Row::flag(&["--switch"], "migrate switches over without a question.", |options| {
+            options.migrate.switches = true
+        }),
+        Row::flag(
+            &["--back"],
+            "migrate makes the old server a replica of the new one, as the way back.",
+            |options| options.migrate.goes_back = true,
         ),
     ],
 };
