@@ -23,7 +23,12 @@ pub(super) fn compare(old: &mut Peer, new: &mut Peer) -> Result<(), String> {
     if old.is_brisk() && new.is_brisk() {
         return by_digest(old, new);
     }
-    counts(old, new)?;
+    if let Some(differing) = differing_counts(old, new)? {
+        // While clients write, the numbers may never be equal at the same time.
+        say(&format!(
+            "warning: the numbers of keys differ, because of writes or expired keys: {differing}\n"
+        ));
+    }
     let mut compared = 0;
     old.reload()?;
     for (database, _) in old.databases() {
@@ -71,14 +76,24 @@ fn by_digest(old: &mut Peer, new: &Peer) -> Result<(), String> {
     Ok(())
 }
 
-/// Waits until both servers have the same number of keys in each database.
+/// Waits until both servers have the same number of keys in each database, while writes are paused.
+///
+/// # Errors
+/// If the numbers stay different, or a server does not reply.
 pub(super) fn counts(old: &mut Peer, new: &mut Peer) -> Result<(), String> {
+    let differing = differing_counts(old, new)?;
+    differing.map_or(Ok(()), |differing| Err(format!("the numbers of keys differ: {differing}")))
+}
+
+/// Waits a limited time until both servers have the same number of keys in each database. Returns the numbers if they
+/// stay different.
+fn differing_counts(old: &mut Peer, new: &mut Peer) -> Result<Option<String>, String> {
     let mut differing = String::new();
     for _ in 0..ATTEMPTS {
         old.reload()?;
         new.reload()?;
         if old.databases() == new.databases() {
-            return Ok(());
+            return Ok(None);
         }
         differing = format!(
             "{} has {}, {} has {}",
@@ -89,11 +104,7 @@ pub(super) fn counts(old: &mut Peer, new: &mut Peer) -> Result<(), String> {
         );
         new.rest(BETWEEN_ATTEMPTS)?;
     }
-    // While clients write, the numbers may never be equal at the same time.
-    say(&format!(
-        "warning: the numbers of keys differ, because of writes or expired keys: {differing}\n"
-    ));
-    Ok(())
+    Ok(Some(differing))
 }
 
 /// Some keys of the selected database.
