@@ -43,6 +43,7 @@ pub(crate) const LAYERS: &[Layers] = &[
     DERIVE,
     DIAL,
     DIFFERENTIAL,
+    FINDINGS,
     NET,
     CHECKS,
     XTASK,
@@ -157,12 +158,15 @@ const CLI: Layers = Layers {
     // SYNC as a command starts a mode, and a script in the debugger starts a session with a prompt.
     order: &[
         &["quote"],
+        &["amount"],
+        &["info"],
         &["screen", "pause"],
         &["progress"],
         &["format"],
         &["options"],
         &["link"],
         &["password", "docs"],
+        &["keyspec"],
         &["session", "debugger", "modes", "repl"],
         &["cluster"],
         &["about"],
@@ -453,6 +457,9 @@ const DERIVE: Layers =
 
 const DIAL: Layers =
     Layers { sources: "crates/dial/src", order: &[&["address"], &["tls"], &["stream"], &["lib"]] };
+
+const FINDINGS: Layers =
+    Layers { sources: "crates/findings/src", order: &[&["report"], &["rules"], &["lib"]] };
 
 const DIFFERENTIAL: Layers = Layers {
     sources: "crates/differential/src",

@@ -86,7 +86,7 @@ pub(crate) fn same_words<'a>(name: impl Iterator<Item = &'a str>, words: &[Vec<u
 }
 
 /// The pairs of a RESP3 map, or of the corresponding RESP2 array.
-fn pairs(value: &Value) -> Vec<(&Value, &Value)> {
+pub(crate) fn pairs(value: &Value) -> Vec<(&Value, &Value)> {
     match value.without_attributes() {
         Value::Map(pairs) => pairs.iter().map(|(key, value)| (key, value)).collect(),
         other => {

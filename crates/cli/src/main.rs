@@ -10,15 +10,19 @@
 //! | `modes` | special modes: `--scan`, `--bigkeys`, `--rdb`, `--latency` and so on |
 //! | `cluster` | `--cluster` |
 //! | `about` | texts about the program: `--help`, the manual page, completions |
+//! | `keyspec` | the positions of keys in the arguments of a command |
 //! | `docs`, `debugger` | the server's documentation of its commands; the script debugger |
-//! | `screen`, `progress`, `quote`, `pause`, `password` | helpers for the other modules |
+//! | `screen`, `progress`, `quote`, `amount`, `info`, `pause`, `password` | helpers for the other modules |
 #![forbid(unsafe_code)]
 
 mod about;
+mod amount;
 mod cluster;
 mod debugger;
 mod docs;
 mod format;
+mod info;
+mod keyspec;
 mod link;
 mod modes;
 mod options;
@@ -98,9 +102,6 @@ fn run(mut options: Options) -> i32 {
         Mode::Command if session.options.words.is_empty() => {
             let _: End = repl::begin(&mut session);
             0
-        }
-        Mode::Command if modes::analyze::is_asked_for(&session.options.words) => {
-            modes::analyze::run(&mut session)
         }
         Mode::Command => one_command(&mut session),
         Mode::Cluster => cluster::run(&session),

@@ -20,6 +20,26 @@ pub(crate) fn split(line: &[u8]) -> Option<Vec<Vec<u8>>> {
     }
 }
 
+/// The parts of a line before and after its first word `|`, if that is not quoted and both parts have words.
+pub(crate) fn split_at_pipe(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let mut at = 0;
+    loop {
+        while line.get(at).is_some_and(|&byte| is_space(byte)) {
+            at += 1;
+        }
+        let (found, end) = word(line, at)?;
+        if line.get(at..end) == Some(b"|") {
+            let (before, after) = (&line[..at], line[end..].trim_ascii());
+            return (!before.trim_ascii().is_empty() && !after.is_empty())
+                .then_some((before, after));
+        }
+        if found.is_empty() && end == at {
+            return None;
+        }
+        at = end;
+    }
+}
+
 /// The single argument of a quoted text.
 pub(crate) fn unquote(text: &[u8]) -> Option<Vec<u8>> {
     let mut words = split(text)?;
@@ -151,6 +171,25 @@ mod tests {
         );
         assert_eq!(words(r#"a "" ''"#).unwrap(), ["a", "", ""]);
         assert_eq!(words("").unwrap(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_pipe_is_a_word_outside_of_quotes_between_two_commands() {
+        let text = |line: &'static str| {
+            split_at_pipe(line.as_bytes()).map(|(before, after)| {
+                (
+                    String::from_utf8_lossy(before).into_owned(),
+                    String::from_utf8_lossy(after).into_owned(),
+                )
+            })
+        };
+        assert_eq!(
+            text("get k | jq '.a | .b'"),
+            Some(("get k ".to_owned(), "jq '.a | .b'".to_owned()))
+        );
+        for line in ["get k", "set k '|' x", "set k a|b", "| jq", "get k |", "get 'k | x", ""] {
+            assert_eq!(text(line), None, "{line}");
+        }
     }
 
     #[test]

@@ -35,9 +35,10 @@ pub(crate) fn is_for_people() -> bool {
     is_terminal() || std::env::var_os(TERMINAL_VARIABLE).is_some()
 }
 
-/// Reports whether the terminal supports colors.
+/// Reports whether the terminal supports colors, and the user has not turned them off with `NO_COLOR`.
 pub(crate) fn is_colourful() -> bool {
-    std::env::var("TERM").is_ok_and(|term| term.contains("xterm"))
+    let is_off = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    !is_off && std::env::var("TERM").is_ok_and(|term| term.contains("xterm"))
 }
 
 /// From now on, the program continues if the reader of standard output exits.

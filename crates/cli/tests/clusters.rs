@@ -256,7 +256,7 @@ fn takes_keys_from_outside(entry: &str, node: &Server) {
 }
 
 /// Three nodes that share the slots.
-fn masters() -> Vec<Server> {
+pub(crate) fn masters() -> Vec<Server> {
     let nodes: Vec<Server> = (0..3).map(|_| node()).collect();
     let places: Vec<String> = nodes.iter().map(Server::address).collect();
     let places: Vec<&str> = places.iter().map(String::as_str).collect();

@@ -151,6 +151,12 @@ fn modes_end_with_a_message_when_replies_have_an_unexpected_shape() {
         &["-c", "get", "a"],
         &["subscribe", "a"],
         &["--pipe", "--pipe-timeout", "1"],
+        &["doctor"],
+        &["peek", "a"],
+        &["peek", "a", "--all"],
+        &["top", "-i", "0.01"],
+        &["top", "--table", "clients", "-i", "0.01"],
+        &["top", "--table", "keys", "-i", "0.01"],
     ];
     const TIME: &str = "0.4";
     let server = Scripted::start();

@@ -8,6 +8,8 @@ use brisk_testkit::server::redis_tool;
 use brisk_testkit::{Launch, Server, TempDir, wait_until};
 use std::io::Read;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// Servers with many keys, and keys of every type.
 fn with_keys() -> Vec<Server> {
@@ -39,7 +41,6 @@ fn searches_of_all_keys_print_what_redis_cli_prints() {
             &["--bigkeys", "--pattern", "key:1*"],
             &["--memkeys"],
             &["--memkeys-samples", "3"],
-            &["--hotkeys"],
         ] {
             let args: Vec<&str> = ["-p", &port].into_iter().chain(args.iter().copied()).collect();
             // While a table is being rehashed after it has grown, the order of its keys changes.
@@ -62,6 +63,42 @@ fn keys_in_use_are_found_as_redis_cli_finds_them() {
     }
     let port = server.port().to_string();
     assert_same(&Case::new(&["-p", &port, "--hotkeys"]));
+}
+
+#[test]
+fn hot_keys_are_sampled_without_an_lfu_policy() {
+    for server in servers() {
+        let stops = AtomicBool::new(false);
+        let mut conn = server.connect();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !stops.load(Ordering::Relaxed) {
+                    for key in ["greeting", "greeting", "greeting", "other"] {
+                        conn.cmd(&format!("GET {key}"));
+                    }
+                }
+            });
+            let args = ["--hotkeys", "--count", "2", "-i", "0.01"];
+            let sampled = |more: &[&str], line: &str| {
+                brisk_testkit::wait::holds_within(Duration::from_secs(60), || {
+                    let found = brisk_cli(&server, &[&args[..], more].concat());
+                    let said = text(&found.stdout);
+                    let first = said.lines().find(|line| line.starts_with("hot key found "));
+                    found.status.code() == Some(0)
+                        && said.contains("# The maxmemory-policy is noeviction, ")
+                        && said.contains("[burst 2 of 2] ")
+                        && said.contains("This is a sample: ")
+                        && first.is_some_and(|first| first.ends_with(line))
+                })
+            };
+            let found = sampled(&[], "keyname: \"greeting\"");
+            let matching = sampled(&["--pattern", "o*r"], "keyname: \"other\"");
+            stops.store(true, Ordering::Relaxed);
+            assert!(found && matching);
+        });
+        let idle = brisk_cli(&server, &["--hotkeys", "--count", "1"]);
+        assert!(text(&idle.stdout).contains("No request with a matching key was sampled"));
+    }
 }
 
 #[test]

@@ -142,7 +142,8 @@ fn a_subscriber_can_type_and_gets_messages_between_commands() {
             shown.press("x");
             shown.expect("(subscribed mode)> ");
             shown.press("\x7f\x04");
-            shown.type_at("> ", "get greeting");
+            // The prompt of the subscribed mode is drawn again for each key.
+            shown.type_at(&format!(":{}> ", server.port()), "get greeting");
             shown.expect("\"hello\"\r\n");
         }
     }
@@ -164,11 +165,19 @@ fn a_line_longer_than_the_terminal_is_wrapped_and_stays_whole() {
 }
 
 #[test]
-fn ctrl_c_ends_a_session_at_the_prompt_and_one_that_waits_for_a_reply() {
+fn ctrl_c_clears_the_line_and_ends_a_session_that_waits_for_a_reply() {
     for server in servers() {
         let mut shown = session(server.port(), &[], &[]);
         shown.expect("> ");
+        shown.press("set never written");
+        shown.expect("written");
         shown.press("\x03");
+        shown.expect("> ");
+        shown.press("\x03");
+        shown.expect("(To exit, press Ctrl-D or type quit.)\r\n");
+        shown.type_at("> ", "exists never");
+        shown.expect("(integer) 0\r\n");
+        shown.type_at("> ", "quit");
         assert_eq!(shown.end(), Some(0));
         let mut shown = session(server.port(), &[], &[]);
         shown.type_at("> ", "blpop nothing 0");

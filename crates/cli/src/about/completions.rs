@@ -1,7 +1,8 @@
-//! Shell completions: the options, and the command `analyze` with its own options.
+//! Shell completions: the options, and the program's own commands. `analyze` has its own options.
 
 use crate::cluster;
 use crate::options::Shell;
+use crate::options::table::own::COMMANDS;
 use crate::options::table::{Completed, SECTIONS};
 use brisk_analyze::args;
 
@@ -115,13 +116,16 @@ fn bash() -> String {
         "",
         "compopt -o filenames; COMPREPLY=($(compgen -f -- \"$word\"))",
     );
-    // Only the command can be `analyze`. `at` is the position of the command; if there is none yet, it is after the
-    // current word.
+    // Only the command can be one of the program's own. `at` is the position of the command; if there is none yet, it
+    // is after the current word.
     let program = bash_function(
         "_brisk_cli",
         &words,
         &find_command,
-        "((at < COMP_CWORD)) || COMPREPLY=($(compgen -W analyze -- \"$word\"))",
+        &format!(
+            "((at < COMP_CWORD)) || COMPREPLY=($(compgen -W \"{}\" -- \"$word\"))",
+            own_names()
+        ),
     );
     format!("# bash completion for brisk-cli\n{analyze}{program}complete -F _brisk_cli brisk-cli\n")
 }
@@ -154,12 +158,13 @@ fn zsh() -> String {
     format!(
         "#compdef brisk-cli\n\
          local state\n\
-         _arguments \\\n{}    '1:command:(analyze)' '*:: :->behind'\n\
+         _arguments \\\n{}    '1:command:({})' '*:: :->behind'\n\
          [[ $state == behind ]] || return\n\
          if [[ $words[1] == analyze ]]; then\n    \
          _arguments \\\n{}        '1:file or directory:_files'\n\
          else\n    _default\nfi\n",
         zsh_specs(&of_program(), "    "),
+        own_names(),
         zsh_specs(&of_analyze(), "        "),
     )
 }
@@ -189,14 +194,32 @@ fn fish_lines(words: &[Word], condition: &str) -> String {
     lines
 }
 
+/// The names of the program's own commands.
+fn own_names() -> String {
+    COMMANDS.iter().map(|command| command.name).collect::<Vec<_>>().join(" ")
+}
+
+/// A line for each of the program's own commands.
+fn fish_commands() -> String {
+    let names = own_names();
+    let line = |name: &str, text: &str| {
+        let text = text.split("; see").next().unwrap_or_default().replace('\'', "\\'");
+        format!(
+            "complete -c brisk-cli -n 'not __fish_seen_subcommand_from {names}' -a {name} -d '{text}'\n"
+        )
+    };
+    COMMANDS.iter().map(|command| line(command.name, command.text)).collect()
+}
+
 fn fish() -> String {
     let (analyze, program) =
         ("__fish_seen_subcommand_from analyze", "not __fish_seen_subcommand_from analyze");
     format!(
         "# fish completion for brisk-cli\n\
          complete -c brisk-cli -f\n\
-         complete -c brisk-cli -n '{program}' -a analyze -d 'Report memory use by key pattern'\n\
+         {}\
          complete -c brisk-cli -n '{analyze}' -F\n{}{}",
+        fish_commands(),
         fish_lines(&of_program(), program),
         fish_lines(&of_analyze(), analyze),
     )

@@ -1,5 +1,6 @@
 //! The text of `--help`.
 
+use crate::options::table::own::{COMMANDS, OwnCommand};
 use crate::options::table::{Row, SECTIONS};
 
 /// The column at which explanations begin.
@@ -8,9 +9,8 @@ const WIDTH: usize = 79;
 
 pub(super) const USAGE: &str = "brisk-cli [options] [command [argument ...]]";
 
-/// The only command that is not sent to the server.
-pub(super) const ANALYZE: &str = "The command analyze is not sent to the server. It reports memory use by key pattern and how to reduce it, for a \
-     server or a file; see brisk-cli analyze --help.";
+/// The introduction of the program's own commands.
+pub(super) const OWN: &str = "These commands are not sent to the server:";
 
 pub(super) const EXAMPLES: &[&str] = &[
     "brisk-cli set greeting hello",
@@ -19,6 +19,7 @@ pub(super) const EXAMPLES: &[&str] = &[
     "brisk-cli --eval limit.lua user:7 , 100 60",
     "brisk-cli --scan --pattern 'session:*'",
     "brisk-cli analyze dump.rdb",
+    "brisk-cli top --table clients",
 ];
 
 /// All options, each with a line or two.
@@ -28,11 +29,14 @@ pub(crate) fn text() -> String {
         "brisk-cli {version}\n\nUsage: {USAGE}\n\n\
          Without a command, brisk-cli starts an interactive session.\n"
     );
-    wrap(&mut text, String::new(), ANALYZE, 0);
+    text.push_str(&format!("{OWN}\n"));
+    for command in COMMANDS {
+        add(&mut text, &own_heading(command), &format!("{}.", command.text));
+    }
     for section in SECTIONS {
         text.push_str(&format!("\n{}\n", section.title));
         for row in section.rows {
-            add(&mut text, row);
+            add(&mut text, &heading(row), row.text);
         }
     }
     text.push_str("\nExamples\n");
@@ -48,15 +52,20 @@ pub(super) fn heading(row: &Row) -> String {
     if row.value.is_empty() { names } else { format!("{names} {}", row.value) }
 }
 
-fn add(text: &mut String, row: &Row) {
-    let heading = heading(row);
+/// The name of a command of the program, and its arguments.
+pub(super) fn own_heading(command: &OwnCommand) -> String {
+    format!("{} {}", command.name, command.arguments).trim_end().to_owned()
+}
+
+/// Appends a heading and its explanation, which begins at a column.
+fn add(text: &mut String, heading: &str, explanation: &str) {
     let mut line = format!("  {heading}");
     if line.len() + 1 > COLUMN {
         text.push_str(&line);
         text.push('\n');
         line.clear();
     }
-    wrap(text, format!("{line:COLUMN$}"), row.text, COLUMN);
+    wrap(text, format!("{line:COLUMN$}"), explanation, COLUMN);
 }
 
 /// Appends words to a started line. Continuation lines begin at a column.

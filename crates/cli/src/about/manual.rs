@@ -1,8 +1,9 @@
 //! The manual page.
 
-use super::help::{ANALYZE, EXAMPLES, USAGE, heading};
+use super::help::{EXAMPLES, OWN, USAGE, heading, own_heading};
 use crate::cluster;
 use crate::options::table::SECTIONS;
+use crate::options::table::own::COMMANDS;
 use brisk_analyze::args;
 use std::fmt::Write;
 
@@ -14,7 +15,8 @@ const VARIABLES: &[(&str, &str)] = &[
     ),
     ("BRISK_CLI_RCFILE, REDISCLI_RCFILE", "The file with preferences."),
     ("FAKETTY", "If it is set, replies are printed as on a terminal."),
-    ("TERM", "Colors are used if it contains xterm."),
+    ("TERM, NO_COLOR", "Colors are used if TERM contains xterm, and NO_COLOR is empty or not set."),
+    ("PAGER", "The pager for long replies in interactive sessions (less -R); empty disables it."),
 ];
 
 const FILES: &[(&str, &str)] = &[
@@ -38,11 +40,14 @@ pub(crate) fn page() -> String {
          .SH DESCRIPTION\n\
          Sends a command to a server and prints the reply. Without a command, brisk\\-cli starts an interactive \
          session with history, completion and hints; help describes commands there. Options, output and exit \
-         codes are those of redis\\-cli.\n{}\n\
-         .SH OPTIONS\n",
+         codes are those of redis\\-cli.\n{}\n",
         plain(USAGE),
-        plain(ANALYZE)
+        plain(OWN)
     );
+    for command in COMMANDS {
+        entry(&mut page, &own_heading(command), &format!("{}.", command.text));
+    }
+    page.push_str(".SH OPTIONS\n");
     for section in SECTIONS {
         add(&mut page, &format!(".SS {}\n", plain(section.title)));
         for row in section.rows {

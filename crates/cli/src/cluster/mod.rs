@@ -15,14 +15,12 @@
 //! | `local/` | `start-local`, `stop-local` |
 //! | `etcd_plan.rs` | `etcd-plan` |
 //! | `restore.rs` | `restore-topology` |
-//! | `fields.rs` | the fields of INFO and CLUSTER INFO |
 //! | `tell.rs` | colored messages, and prompts |
 
 mod backup;
 mod create;
 mod each;
 mod etcd_plan;
-mod fields;
 mod fix;
 mod import;
 mod local;

@@ -1,8 +1,8 @@
 //! One node of a cluster: its connection, and its reports about itself and the other nodes.
 
-use super::fields::InfoFields;
 use super::slots::address_of;
 use super::{SLOTS, split_place, tell};
+use crate::info::InfoFields;
 use crate::quote::leading_number;
 use crate::screen;
 use crate::session::{ConnectFailure, Loudness, Session, Told};

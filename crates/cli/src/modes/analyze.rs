@@ -8,14 +8,6 @@ use brisk_analyze::source::live::{Server, Words};
 use brisk_resp::Value;
 use std::time::Duration;
 
-/// The name of the command. The client handles it, and no server has a command with this name.
-const WORD: &[u8] = b"analyze";
-
-/// Reports whether the arguments name this command.
-pub(crate) fn is_asked_for(words: &[Vec<u8>]) -> bool {
-    words.first().is_some_and(|word| word.eq_ignore_ascii_case(WORD))
-}
-
 /// Runs the command with the arguments after its name; returns the exit code.
 pub(crate) fn run(session: &mut Session) -> i32 {
     let words = session.options.words.clone();
@@ -25,7 +17,7 @@ pub(crate) fn run(session: &mut Session) -> i32 {
         let link = session.take_link().ok_or_else(String::new)?;
         Ok(Box::new(Lent(link)))
     };
-    let output = brisk_analyze::run(&words[1..], &mut dial);
+    let output = brisk_analyze::run(&words, &mut dial);
     screen::print(output.out);
     screen::flush();
     screen::warn(output.err);

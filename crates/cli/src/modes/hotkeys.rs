@@ -1,8 +1,10 @@
-//! `--hotkeys`: the most frequently used keys, by the counters of an LFU policy.
+//! `--hotkeys`: the most frequently used keys, by the counters of an LFU policy. Without such a policy,
+//! `hotkeys_sample.rs` samples the requests.
 
-use super::Asked;
 use super::bigkeys::percentage;
 use super::keyspace::{self, Walk, failed};
+use super::{Asked, hotkeys_sample};
+use crate::info::InfoFields;
 use crate::link::Link;
 use crate::options::Options;
 use crate::progress::{Progress, Unit};
@@ -32,6 +34,13 @@ impl Hottest {
 }
 
 pub(super) fn run(link: &mut Link, options: &Options) -> i32 {
+    match policy(link) {
+        Ok(Some(policy)) if !policy.ends_with("-lfu") => {
+            return hotkeys_sample::run(link, options, &policy);
+        }
+        Ok(_) => {}
+        Err(error) => return super::lost(&error),
+    }
     let total = match keyspace::size(link) {
         Ok(Some(total)) => total,
         Ok(None) => return 1,
@@ -77,6 +86,13 @@ pub(super) fn run(link: &mut Link, options: &Options) -> i32 {
     }
     screen::print(text);
     0
+}
+
+/// The eviction policy, if the server reports it.
+fn policy(link: &mut Link) -> Asked<Option<String>> {
+    let reply = link.ask(&["INFO", "memory"])?;
+    let text = String::from_utf8_lossy(reply.as_bytes().unwrap_or_default()).into_owned();
+    Ok(InfoFields::parse(&text).get("maxmemory_policy").map(str::to_owned))
 }
 
 fn counters(link: &mut Link, keys: &[Vec<u8>]) -> Asked<Vec<u64>> {

@@ -1,21 +1,29 @@
 //! The modes of the program other than sending commands. Each mode is selected by an option and has its own file.
 
-pub(crate) mod analyze;
+mod analyze;
 mod bigkeys;
+mod doctor;
 mod eval;
+mod glob;
 mod hotkeys;
+mod hotkeys_sample;
 mod intrinsic;
 mod keyspace;
 mod latency;
 mod latency_dist;
 mod lru;
+mod migrate;
+mod peek;
 mod pipe;
 mod pipe_cluster;
 pub(crate) mod rdb;
 pub(crate) mod replica;
+mod sampling;
 mod scan;
 mod stat;
+mod top;
 
+use crate::info::InfoFields;
 use crate::link::LinkError;
 use crate::options::Mode;
 use crate::screen;
@@ -26,6 +34,8 @@ pub(crate) fn run(mode: &Mode, session: &mut Session) -> i32 {
     match mode {
         // These modes need no connection of the session, or open their own.
         Mode::Command | Mode::Cluster => 0,
+        Mode::Analyze => analyze::run(session),
+        Mode::Migrate => migrate::run(session),
         Mode::IntrinsicLatency => intrinsic::run(&session.options),
         Mode::Eval => eval::run(session),
         _ => {
@@ -38,6 +48,9 @@ pub(crate) fn run(mode: &Mode, session: &mut Session) -> i32 {
                 Mode::LatencyDist => latency_dist::run(session),
                 Mode::LruTest => lru::run(session),
                 Mode::Stat => stat::run(session),
+                Mode::Top => top::run(session),
+                Mode::Doctor => doctor::run(session),
+                Mode::Peek => peek::run(session),
                 _ => with_link(mode, session),
             }
         }
@@ -70,3 +83,11 @@ fn lost(error: &LinkError) -> i32 {
 
 /// The result of a request in a mode that sends one request after another.
 type Asked<T> = Result<T, LinkError>;
+
+/// The name and the version of the server.
+fn version(info: &InfoFields) -> String {
+    let products =
+        [("brisk_version", "Brisk"), ("valkey_version", "Valkey"), ("redis_version", "Redis")];
+    let known = products.iter().find_map(|(field, name)| Some((*name, info.get(field)?)));
+    known.map_or_else(|| "unknown server".to_owned(), |(name, version)| format!("{name} {version}"))
+}

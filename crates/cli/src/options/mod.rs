@@ -50,6 +50,35 @@ pub(crate) enum Mode {
     IntrinsicLatency,
     /// `--cluster`
     Cluster,
+    /// `analyze`
+    Analyze,
+    /// `top`
+    Top,
+    /// `peek`
+    Peek,
+    /// `doctor`
+    Doctor,
+    /// `migrate`
+    Migrate,
+}
+
+/// The tables of `top`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum TopTable {
+    #[default]
+    Commands,
+    Clients,
+    Keys,
+    Workers,
+}
+
+/// The options of `migrate`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct MigrateOptions {
+    /// Switch over without a question.
+    pub(crate) switches: bool,
+    /// Make the old server a replica of the new one.
+    pub(crate) goes_back: bool,
 }
 
 /// The protocol at the beginning of a session.
@@ -190,6 +219,14 @@ pub(crate) struct Options {
     pub(crate) pipe_timeout_s: u64,
     pub(crate) pattern: Option<Vec<u8>>,
     pub(crate) count: i64,
+    /// `--count`, if it is given.
+    pub(crate) rounds: Option<u64>,
+    /// Dangerous commands at the prompt, and the switch of `migrate`, need no confirmation.
+    pub(crate) yes: bool,
+    pub(crate) top_table: TopTable,
+    /// `peek` shows everything.
+    pub(crate) all: bool,
+    pub(crate) migrate: MigrateOptions,
     pub(crate) memory_samples: i64,
     pub(crate) latency_history: bool,
     pub(crate) monochrome: bool,
@@ -239,6 +276,11 @@ impl Options {
             pipe_timeout_s: 30,
             pattern: None,
             count: 10,
+            rounds: None,
+            yes: false,
+            top_table: TopTable::default(),
+            all: false,
+            migrate: MigrateOptions::default(),
             memory_samples: 0,
             latency_history: false,
             monochrome: false,
@@ -248,6 +290,31 @@ impl Options {
             words: Vec::new(),
             warnings: Vec::new(),
         }
+    }
+}
+
+impl Options {
+    /// These options for the server at an address. The server, the user and the database of these options do not
+    /// apply to it.
+    ///
+    /// # Errors
+    /// A text that says why the address is invalid.
+    pub(crate) fn at_uri(&self, uri: &str) -> Result<Options, String> {
+        let defaults = Options::new(false);
+        let mut options = Options {
+            host: defaults.host,
+            port: defaults.port,
+            socket: None,
+            user: None,
+            password: None,
+            database: 0,
+            tls: false,
+            protocol: Protocol::Unsaid,
+            cluster_mode: false,
+            ..self.clone()
+        };
+        uri::apply(&mut options, uri)?;
+        Ok(options)
     }
 }
 

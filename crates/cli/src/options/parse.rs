@@ -1,8 +1,9 @@
 //! Parses the command line with the table of options. Options end at the first argument that is not an option. Numbers
 //! are parsed as in C, up to the first invalid character, because scripts rely on it.
 
+use super::table::own;
 use super::table::{self, Does, Told};
-use super::{Options, Refusal, Request, Shell};
+use super::{Mode, Options, Refusal, Request, Shell};
 use crate::quote::leading_number;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
@@ -68,9 +69,25 @@ pub(super) fn seconds(words: &mut Words) -> f64 {
 pub(crate) fn parse(words: Vec<Vec<u8>>, for_people: bool) -> Result<Request, Refusal> {
     let mut options = Options::new(for_people);
     let mut words = Words { all: words, at: 0 };
+    // The arguments of the program's own commands, which may follow options.
+    let mut operands = Vec::new();
     while let Some(word) = words.all.get(words.at).cloned() {
-        if word.first() != Some(&b'-') {
+        let is_own = options.mode.is_own();
+        if is_own && word == b"--" {
+            words.at += 1;
             break;
+        }
+        if word.first() != Some(&b'-') {
+            match own::find(&word).filter(|_| options.mode == Mode::Command) {
+                Some(command) => options.mode = command.mode.clone(),
+                None if is_own && options.mode != Mode::Analyze => operands.push(word),
+                None => break,
+            }
+            words.at += 1;
+            if options.mode == Mode::Analyze {
+                break;
+            }
+            continue;
         }
         words.at += 1;
         let name = String::from_utf8_lossy(&word).into_owned();
@@ -89,7 +106,8 @@ pub(crate) fn parse(words: Vec<Vec<u8>>, for_people: bool) -> Result<Request, Re
             }
         }
     }
-    options.words = words.all.split_off(words.at.min(words.all.len()));
+    operands.extend(words.all.split_off(words.at.min(words.all.len())));
+    options.words = operands;
     check(&options)?;
     if options.shows_password && options.password.is_some() && options.warns_of_password {
         options.warnings.push(
@@ -143,6 +161,7 @@ pub(super) fn up_to_option(words: &mut Words) -> Vec<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::TopTable;
     use super::*;
 
     fn parsed(line: &str) -> Options {
@@ -158,6 +177,19 @@ mod tests {
         let options = parsed("-p 7 -n 2 set -p 8");
         assert_eq!((options.port, options.database), (7, 2));
         assert_eq!(options.words, [b"set".to_vec(), b"-p".to_vec(), b"8".to_vec()]);
+    }
+
+    #[test]
+    fn options_may_follow_a_command_of_the_program() {
+        let options = parsed("-p 7 peek user:1 --all -n 2");
+        assert_eq!((options.mode, options.port, options.database), (Mode::Peek, 7, 2));
+        assert_eq!((options.words, options.all), (vec![b"user:1".to_vec()], true));
+        assert_eq!(parsed("peek -- -n").words, [b"-n".to_vec()]);
+        let options = parsed("TOP --table clients -i 0.5");
+        assert_eq!((options.mode, options.top_table), (Mode::Top, TopTable::Clients));
+        let options = parsed("-p 7 analyze --top 3");
+        assert_eq!((options.mode, options.words.len()), (Mode::Analyze, 2));
+        assert_eq!(parsed("get top").mode, Mode::Command);
     }
 
     #[test]

@@ -1,17 +1,23 @@
-//! The line editor: keys as in other shells, argument hints in gray, and completion of commands with the Tab key.
+//! The line editor: keys as in other shells, argument hints in gray, colors, and completion of commands and key names
+//! with the Tab key.
 
+use super::highlight::highlight;
 use super::hint::hint;
 use super::history::History;
+use super::names::KeyNames;
 use crate::docs::Docs;
+use crate::options::Options;
+use crate::screen;
 use rustyline::completion::Completer;
 use rustyline::config::Configurer;
 use rustyline::error::ReadlineError;
-use rustyline::highlight::Highlighter;
+use rustyline::highlight::{CmdKind, Highlighter};
 use rustyline::hint::{Hint, Hinter};
 use rustyline::history::MemHistory;
 use rustyline::validate::Validator;
 use rustyline::{Config, Context, Helper};
 use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
 
 /// Number of history lines that the arrow keys reach.
 const LINES_MAX: usize = 1000;
@@ -19,7 +25,10 @@ const LINES_MAX: usize = 1000;
 /// The result of reading a line.
 pub(super) enum Line {
     Typed(String),
-    /// The end of input, or Ctrl-C.
+    /// Ctrl-C has cleared the line.
+    Cleared {
+        was_empty: bool,
+    },
     End,
 }
 
@@ -36,7 +45,15 @@ impl Editor {
         let mut inner = rustyline::Editor::with_history(config, history)?;
         // Pasted lines are executed one after the other, as if typed.
         inner.enable_bracketed_paste(false);
-        inner.set_helper(Some(Advice { docs, hints: true }));
+        let colors = screen::is_terminal() && screen::is_colourful();
+        inner.set_helper(Some(Advice {
+            docs,
+            hints: true,
+            colors,
+            is_question: false,
+            is_empty: Cell::new(true),
+            names: RefCell::default(),
+        }));
         Ok(Editor { inner, has_history: false })
     }
 
@@ -47,6 +64,32 @@ impl Editor {
         }
     }
 
+    /// The server's documentation of its commands.
+    pub(super) fn docs(&self) -> Option<&Docs> {
+        self.inner.helper().map(|advice| &advice.docs)
+    }
+
+    /// Completes the names of keys from this server and database.
+    pub(super) fn complete_keys_of(&mut self, options: &Options) {
+        if let Some(advice) = self.inner.helper_mut() {
+            advice.names.borrow_mut().follow(options);
+        }
+    }
+
+    /// Reads the answer to a question; empty if the user does not answer.
+    pub(super) fn answer(&mut self, question: &str) -> String {
+        self.set_question(true);
+        let answer = self.inner.readline(question).unwrap_or_default();
+        self.set_question(false);
+        answer
+    }
+
+    fn set_question(&mut self, is_question: bool) {
+        if let Some(advice) = self.inner.helper_mut() {
+            advice.is_question = is_question;
+        }
+    }
+
     pub(super) fn line(&mut self, prompt: &str, history: &History) -> Line {
         if !self.has_history {
             self.has_history = true;
@@ -54,9 +97,16 @@ impl Editor {
                 self.remember(line);
             }
         }
+        if let Some(advice) = self.inner.helper_mut() {
+            advice.is_empty.set(true);
+        }
         match self.inner.readline(prompt) {
             Ok(line) => Line::Typed(line),
             Err(ReadlineError::Signal(_)) => Line::Typed(String::new()),
+            Err(ReadlineError::Interrupted) => {
+                let was_empty = self.inner.helper().is_some_and(|advice| advice.is_empty.get());
+                Line::Cleared { was_empty }
+            }
             Err(_) => Line::End,
         }
     }
@@ -72,6 +122,12 @@ impl Editor {
 struct Advice {
     docs: Docs,
     hints: bool,
+    colors: bool,
+    /// The line is the answer to a question, not a command.
+    is_question: bool,
+    /// True if nothing has been typed.
+    is_empty: Cell<bool>,
+    names: RefCell<KeyNames>,
 }
 
 /// The arguments that the user has not typed yet. They are only displayed and cannot be inserted.
@@ -91,7 +147,8 @@ impl Hinter for Advice {
     type Hint = Arguments;
 
     fn hint(&self, line: &str, _: usize, _: &Context<'_>) -> Option<Arguments> {
-        if !self.hints {
+        self.is_empty.set(line.is_empty());
+        if !self.hints || self.is_question {
             return None;
         }
         let hint = hint(&self.docs, line)?;
@@ -100,6 +157,17 @@ impl Hinter for Advice {
 }
 
 impl Highlighter for Advice {
+    fn highlight<'l>(&self, line: &'l str, _: usize) -> Cow<'l, str> {
+        match self.colors && !self.is_question {
+            true => Cow::Owned(highlight(&self.docs, line)),
+            false => Cow::Borrowed(line),
+        }
+    }
+
+    fn highlight_char(&self, _: &str, _: usize, kind: CmdKind) -> bool {
+        self.colors && !self.is_question && kind != CmdKind::MoveCursor
+    }
+
     fn highlight_hint<'h>(&self, hint: &'h str) -> Cow<'h, str> {
         Cow::Owned(format!("\x1b[0;90;49m{hint}\x1b[0m"))
     }
@@ -114,7 +182,16 @@ impl Completer for Advice {
         at: usize,
         _: &Context<'_>,
     ) -> rustyline::Result<(usize, Vec<String>)> {
-        Ok(complete(&self.docs, line, at))
+        if self.is_question {
+            return Ok((at, Vec::new()));
+        }
+        let (start, names) = complete(&self.docs, line, at);
+        if !names.is_empty() {
+            return Ok((start, names));
+        }
+        let typed = line.get(..at).unwrap_or(line);
+        let keys = self.names.borrow_mut().complete(typed);
+        Ok(keys.unwrap_or((start, names)))
     }
 }
 

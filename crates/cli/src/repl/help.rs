@@ -65,6 +65,8 @@ fn general() -> String {
          help <tab>         cycles through all help topics\n\
          :set hints         shows arguments while you type; :set nohints disables this.\n\
          \u{20}                  ~/.brisk_clirc can contain these lines\n\
+         :set pager off     prints long replies directly; :set pager on uses a pager\n\
+         get key | jq .     passes a reply to a shell command; '|' in quotes is an argument\n\
          connect <host> <port>, clear, quit\n"
     )
 }

@@ -3,23 +3,31 @@
 //! | file | contents |
 //! |---|---|
 //! | `editor.rs` | the line editor: keys, completion |
+//! | `names.rs` | completion of key names |
+//! | `highlight.rs` | colors of a line |
+//! | `suggest.rs` | suggestions after an unknown command |
+//! | `confirm.rs` | commands that need a confirmation |
 //! | `hint.rs` | hints for the rest of a line |
 //! | `history.rs` | the history, and the lines that are never stored |
 //! | `help.rs` | `help` |
 //! | `settings.rs` | `:set`, and the file that is read at startup |
 
+mod confirm;
 mod editor;
 pub(crate) mod help;
+mod highlight;
 mod hint;
 mod history;
+mod names;
 mod settings;
+mod suggest;
 
 use crate::format::Output;
 use crate::link::Interrupts;
 use crate::options::Debugging;
-use crate::quote::{leading_number, split};
+use crate::quote::{leading_number, split, split_at_pipe};
 use crate::screen;
-use crate::session::{Debug, Loudness, Session};
+use crate::session::{Debug, Loudness, ReplySink, Session};
 use editor::{Editor, Line};
 use history::History;
 use rustix::{stdio, termios};
@@ -33,6 +41,10 @@ const TOLD_FROM: Duration = Duration::from_millis(500);
 
 /// Maximum length of a line from a pipe. It leaves room for an argument of the maximum length.
 const LINE_BYTES_MAX: u64 = 1 << 30;
+
+/// The pager, unless the environment variable names one.
+const PAGER: &str = "less -R";
+const PAGER_VARIABLE: &str = "PAGER";
 
 /// The reason why a session ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,14 +74,23 @@ pub(crate) fn run(session: &mut Session) -> End {
     let mut settings = Settings::default();
     let mut source = source(session, &mut settings);
     loop {
+        if source.is_terminal() {
+            session.sink = pager(&settings);
+        }
         let line = match source.line(session, &settings) {
-            Some(line) => line,
+            Next::Line(line) => line,
             // Ctrl-C first ends the subscriptions.
-            None if session.is_subscribed() && source.is_terminal() => {
+            Next::Cleared { .. } | Next::End if session.is_subscribed() && source.is_terminal() => {
                 session.leave_subscription();
                 continue;
             }
-            None => return End::Quit,
+            Next::Cleared { was_empty } => {
+                if was_empty {
+                    screen::print("(To exit, press Ctrl-D or type quit.)\n");
+                }
+                continue;
+            }
+            Next::End => return End::Quit,
         };
         match execute(session, &mut source, &mut settings, &line) {
             After::Next => {}
@@ -81,22 +102,68 @@ pub(crate) fn run(session: &mut Session) -> End {
     }
 }
 
+/// The result of reading a line.
+enum Next {
+    Line(Vec<u8>),
+    /// Ctrl-C has cleared the line.
+    Cleared {
+        was_empty: bool,
+    },
+    End,
+}
+
+/// Shows long replies in a pager, unless the user has turned it off.
+fn pager(settings: &Settings) -> ReplySink {
+    let pager = std::env::var(PAGER_VARIABLE).unwrap_or_else(|_| PAGER.to_owned());
+    match settings.pager && screen::is_terminal() && !pager.trim().is_empty() {
+        true => ReplySink::Pager(pager),
+        false => ReplySink::Screen,
+    }
+}
+
 impl Source {
-    fn line(&mut self, session: &Session, settings: &Settings) -> Option<Vec<u8>> {
+    fn line(&mut self, session: &Session, settings: &Settings) -> Next {
         match self {
             Source::Terminal(editor, history) => {
                 editor.show_hints(settings.hints);
+                editor.complete_keys_of(&session.options);
                 match editor.line(&session.prompt(), history) {
-                    Line::Typed(line) => Some(line.into_bytes()),
-                    Line::End => None,
+                    Line::Typed(line) => Next::Line(line.into_bytes()),
+                    Line::Cleared { was_empty } => Next::Cleared { was_empty },
+                    Line::End => Next::End,
                 }
             }
             Source::Pipe(stdin) => {
                 // The program that writes the lines may be waiting for the result of the last one.
                 screen::flush();
-                piped_line(stdin)
+                piped_line(stdin).map_or(Next::End, Next::Line)
             }
-            Source::Nothing => None,
+            Source::Nothing => Next::End,
+        }
+    }
+
+    /// Prompts for the confirmation of a dangerous command. Returns false if the user does not confirm it.
+    fn confirms(&mut self, session: &mut Session, words: &[Vec<u8>]) -> bool {
+        let Source::Terminal(editor, _) = self else { return true };
+        if !confirm::may_apply(words) {
+            return true;
+        }
+        let Some(question) = confirm::question(session, words) else { return true };
+        let is_confirmed = confirm::is_yes(&editor.answer(&question));
+        if !is_confirmed {
+            screen::print("Not executed.\n");
+        }
+        is_confirmed
+    }
+
+    /// Prints a suggestion if the last command was unknown.
+    fn suggest(&self, session: &Session, words: &[Vec<u8>]) {
+        let Source::Terminal(editor, _) = self else { return };
+        let error = session.last.as_ref().and_then(|value| value.as_error());
+        if let (Some(error), Some(docs)) = (error, editor.docs())
+            && let Some(line) = suggest::line(docs, error, words)
+        {
+            screen::print(line);
         }
     }
 
@@ -160,6 +227,18 @@ fn execute(
     if line.is_empty() {
         return After::Next;
     }
+    // A shell command may have quotes of its own.
+    if source.is_terminal()
+        && session.debug != Debug::Running
+        && let Some((before, shell)) = split_at_pipe(line)
+        && let Some(words) = split(before)
+    {
+        remember(source, line, &words);
+        if source.confirms(session, &words) {
+            piped_command(session, &words, shell);
+        }
+        return After::Next;
+    }
     let Some(words) = cut(session, line) else {
         screen::print("Invalid argument(s)\n");
         remember(source, line, &history::words_of_broken(line));
@@ -198,9 +277,26 @@ fn execute(
         screen::print("\x1b[H\x1b[2J");
         screen::flush();
     } else {
-        command(session, &words[skipped..], repeat);
+        let words = &words[skipped..];
+        if source.confirms(session, words) {
+            session.last = None;
+            command(session, words, repeat);
+            source.suggest(session, words);
+        }
     }
     After::Next
+}
+
+/// Runs a command, and passes its replies to a shell command.
+fn piped_command(session: &mut Session, words: &[Vec<u8>], shell: &[u8]) {
+    screen::flush();
+    match session.begin_pipe(shell) {
+        Ok(sink) => {
+            command(session, words, 1);
+            session.end_pipe(sink);
+        }
+        Err(error) => screen::print(format!("Error: {}\n", crate::link::plain(&error))),
+    }
 }
 
 /// Runs a command, and prints its duration if it took long.

@@ -14,11 +14,13 @@ const FILES: [&str; 2] = [".brisk_clirc", ".redisclirc"];
 pub(super) struct Settings {
     /// True if hints about arguments are shown.
     pub(super) hints: bool,
+    /// True if long replies are shown in a pager.
+    pub(super) pager: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { hints: true }
+        Self { hints: true, pager: true }
     }
 }
 
@@ -47,6 +49,12 @@ impl Settings {
                 match preference.to_ascii_lowercase().as_slice() {
                     b"hints" => self.hints = true,
                     b"nohints" => self.hints = false,
+                    b"pager" => {
+                        self.pager = !words[2..]
+                            .first()
+                            .is_some_and(|word| word.eq_ignore_ascii_case(b"off"))
+                    }
+                    b"nopager" => self.pager = false,
                     _ => {
                         return Err(format!("unknown redis-cli preference '{}'", text(preference)));
                     }

@@ -1,8 +1,11 @@
 //! The user's session with a server: the connection, the user, the database, and the mode that the last commands have
-//! set. Sending commands is in `send.rs`; the subscribed mode is in `subscribed.rs`.
+//! set. Sending commands is in `send.rs`; the subscribed mode is in `subscribed.rs`; `sink.rs` prints replies.
 
 mod send;
+mod sink;
 mod subscribed;
+
+pub(crate) use sink::ReplySink;
 
 use crate::format::{self, Output};
 use crate::link::{Interrupts, Link, LinkError, OpenError, Place};
@@ -80,6 +83,7 @@ pub(crate) struct Session {
     pub(crate) last: Option<Value>,
     pub(crate) debug: Debug,
     interrupts: Option<Rc<Interrupts>>,
+    pub(crate) sink: ReplySink,
 }
 
 impl Session {
@@ -107,6 +111,7 @@ impl Session {
             last: None,
             debug: Debug::Off,
             interrupts: None,
+            sink: ReplySink::default(),
             options,
         })
     }
@@ -254,6 +259,11 @@ impl Session {
         if let Some(link) = &mut self.link {
             link.heed(self.interrupts.clone());
         }
+    }
+
+    /// Reports whether commands are queued until EXEC.
+    pub(crate) fn is_in_transaction(&self) -> bool {
+        self.in_multi
     }
 
     /// Reports whether there is a connection that is not known to be lost.

@@ -3,12 +3,15 @@
 
 use super::subscribed::{Subscription, kind_of};
 use super::{Debug, Loudness, Session, Told};
-use crate::format::{self, Output};
+use crate::format::Output;
 use crate::link::LinkError;
 use crate::{modes, screen};
 use brisk_resp::Value;
 use std::io;
 use std::time::Duration;
+
+/// Maximum number of redirections of one request of the program itself.
+const REDIRECTIONS_MAX: usize = 8;
 
 /// The action of the session after a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +54,27 @@ impl Session {
                 return Ok(());
             }
         }
+    }
+
+    /// Sends a request of the program itself, in cluster mode to the node that serves its key. Later requests go to the
+    /// same node.
+    ///
+    /// # Errors
+    /// If a connection fails, or too many nodes redirect the request.
+    pub(crate) fn ask_node<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<Value, LinkError> {
+        for _ in 0..REDIRECTIONS_MAX {
+            let value = self.ask(words)?;
+            if !self.options.cluster_mode || !self.redirect(&value) {
+                return Ok(value);
+            }
+            let connected = self.connect(Loudness::Loud);
+            self.is_redirected = false;
+            connected.map_err(|_| LinkError::Closed)?;
+            if std::mem::take(&mut self.is_asking) {
+                self.ask(&["ASKING"])?;
+            }
+        }
+        Err(LinkError::Protocol("Too many redirections".to_owned()))
     }
 
     /// Prints the error and drops the connection.
@@ -180,10 +204,8 @@ impl Session {
     fn print_reply(&mut self, value: &Value, verbatim: bool) {
         if self.debug == Debug::Running {
             self.debug = crate::debugger::show(value);
-        } else if verbatim {
-            screen::print(format::verbatim(value, &self.options.delimiters));
         } else {
-            self.show(value);
+            self.emit(value, verbatim);
         }
         screen::flush();
     }

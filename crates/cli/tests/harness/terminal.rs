@@ -98,6 +98,34 @@ impl Terminal {
         self.press("\r");
     }
 
+    /// Changes the size of the window.
+    pub(crate) fn resize(&self, rows: u16, columns: u16) {
+        let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&self.master, size).expect("it has a size");
+    }
+
+    /// Sends the program a signal, named without `SIG`.
+    pub(crate) fn signal(&self, name: &str) {
+        brisk_testkit::server::signal(self.child.id(), name);
+    }
+
+    /// Reports whether the terminal shows what is typed, as it does before and after a program with raw mode.
+    pub(crate) fn echoes(&self) -> bool {
+        let modes = rustix::termios::tcgetattr(&self.master).expect("it is a terminal").local_modes;
+        modes.contains(rustix::termios::LocalModes::ECHO)
+    }
+
+    /// Waits until the program exits. Returns its exit code, or `None` if a signal has ended it.
+    #[track_caller]
+    pub(crate) fn exit_code(&mut self) -> Option<i32> {
+        let mut code = None;
+        brisk_testkit::wait_until("the program ends", || {
+            code = self.child.try_wait().expect("it is ours");
+            code.is_some()
+        });
+        code.and_then(|code| code.code())
+    }
+
     /// All output so far.
     pub(crate) fn screen(&self) -> &str {
         &self.screen
@@ -106,12 +134,7 @@ impl Terminal {
     /// Waits until the program exits. Returns its exit code.
     #[track_caller]
     pub(crate) fn end(mut self) -> Option<i32> {
-        let mut code = None;
-        brisk_testkit::wait_until("the program ends", || {
-            code = self.child.try_wait().expect("it is ours");
-            code.is_some()
-        });
-        code.and_then(|code| code.code())
+        self.exit_code()
     }
 }
 

@@ -2,9 +2,9 @@
 //! a durable write.
 
 use super::machine::Machine;
-use super::report::{Finding, amount};
 use brisk_config::choice::AppendFsync;
 use brisk_config::{Config, os_reason};
+use brisk_findings::{Finding, amount};
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -150,8 +150,8 @@ fn speed(times: Vec<Duration>, config: &Config) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::super::report::State::{Ok, Problem, Warning};
     use super::*;
+    use brisk_findings::State::{Ok, Problem, Warning};
     use brisk_testkit::TempDir;
 
     /// The format of Linux 6.1, with an optional field, a blank in a name, and a mount on top of another mount.

@@ -1,8 +1,8 @@
 //! The kernel's settings, CPUs and memory. The checks take the text of the kernel's files.
 
 use super::cgroup::{self, Limits};
-use super::report::{Finding, amount};
 use brisk_config::{Config, system};
+use brisk_findings::{Finding, amount};
 use std::path::Path;
 
 /// The state of a host. Parts that cannot be read are empty.
@@ -223,8 +223,8 @@ fn memory_limit(machine: &Machine) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::report::State::{self, Note, Ok, Problem, Warning};
     use super::*;
+    use brisk_findings::State::{self, Note, Ok, Problem, Warning};
 
     /// The format of `/proc/self/limits` in Linux 6.1.
     fn limits(soft: &str, hard: &str) -> String {

@@ -1,9 +1,9 @@
 //! `brisk-server --doctor`: checks the host and the configuration for problems before they occur.
-//! Each finding describes the state, its consequence, and the remedy.
+//! Each finding describes the state, its consequence, and the remedy. `brisk-findings` prints them, and contains the
+//! rules that also apply to a running server.
 //!
 //! | file | about |
 //! |---|---|
-//! | `report` | findings, and how they are printed |
 //! | `machine` | the kernel's settings, CPUs, memory |
 //! | `cgroup` | the limits of a container or service |
 //! | `disk` | the directory of the data files |
@@ -15,12 +15,11 @@
 mod cgroup;
 mod disk;
 mod machine;
-mod report;
 mod settings;
 
 use self::machine::Machine;
-use self::report::Finding;
 use brisk_config::{Config, FileError, Store};
+use brisk_findings::{Finding, report};
 use std::path::Path;
 use std::process::ExitCode;
 

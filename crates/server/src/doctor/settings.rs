@@ -1,42 +1,24 @@
 //! Checks the configuration alone, and compares it with the memory of the host.
 
 use super::machine::Machine;
-use super::report::{Finding, amount};
 use brisk_config::value::Text;
 use brisk_config::{Config, system};
+use brisk_findings::rules::{Access, Setting, is_local};
+use brisk_findings::{Finding, rules};
 use brisk_net::tls::TlsSettings;
-
-/// Minimum length of a safe password in bytes. Shorter passwords can be guessed, because a server checks very many
-/// passwords per second.
-const PASSWORD_BYTES_MIN: usize = 16;
-/// The fraction of the memory that data may use. The rest is for buffers, for the system, and for copies that a
-/// snapshot keeps while commands change the data.
-const MEMORY_PARTS: (u64, u64) = (8, 10);
 
 pub(super) fn check(config: &Config, machine: &Machine, findings: &mut Vec<Finding>) {
     findings.push(access(config));
     let checks = [
         password(config),
         ineffective_password(config),
-        maxmemory(config.memory.maxmemory, machine.memory_total()),
+        rules::maxmemory(config.memory.maxmemory, machine.memory_total(), Setting::File),
         nothing_saved(config),
         effects(config),
         http(config),
         tls(config),
     ];
     findings.extend(checks.into_iter().flatten());
-}
-
-/// True if an address is local to this host.
-fn is_local(address: &str) -> bool {
-    let address = address.strip_prefix('-').unwrap_or(address);
-    address == "localhost"
-        || address.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
-}
-
-fn is_reached_from_outside(config: &Config) -> bool {
-    let has_port = config.network.port > 0 || config.tls.port > 0;
-    has_port && !config.network.bind.iter().all(|address| is_local(address))
 }
 
 /// True if clients need no password to be the user `default`, as far as the configuration shows. The rules of an ACL
@@ -73,20 +55,13 @@ fn needs_no_password(rules: &[Text]) -> bool {
 }
 
 fn access(config: &Config) -> Finding {
-    let bind = config.network.bind.join(" ");
-    match (is_reached_from_outside(config), is_open(config), config.network.protected_mode) {
-        (false, ..) => Finding::ok("access", "this machine only".to_owned()),
-        (true, false, _) => Finding::ok("access", format!("bind {bind}, with a password")),
-        (true, true, true) => Finding::note("access", format!("bind {bind}, without a password"))
-            .means("Protected mode rejects clients from other machines.")
-            .todo("set requirepass, so that they can authenticate"),
-        (true, true, false) => {
-            let what = format!("bind {bind}, no password, and protected-mode is off");
-            Finding::problem("access", what)
-                .means("Anyone who can reach the port can read and change everything.")
-                .todo("set requirepass, or protected-mode yes, or bind 127.0.0.1 -::1")
-        }
-    }
+    let facts = Access {
+        bind: config.network.bind.clone(),
+        has_port: config.network.port > 0 || config.tls.port > 0,
+        is_open: is_open(config),
+        is_protected: config.network.protected_mode,
+    };
+    rules::access(&facts, Setting::File)
 }
 
 /// Reports a `requirepass` that clients do not need.
@@ -100,43 +75,12 @@ fn ineffective_password(config: &Config) -> Option<Finding> {
 }
 
 fn password(config: &Config) -> Option<Finding> {
-    let bytes = config.security.requirepass.as_bytes().len();
-    (bytes > 0 && bytes < PASSWORD_BYTES_MIN).then(|| {
-        Finding::warning("password", format!("requirepass has {bytes} bytes"))
-            .means("Short passwords can be found by brute force.")
-            .todo("set requirepass to the output of: openssl rand -hex 32")
-    })
-}
-
-fn maxmemory(bytes: u64, total: Option<u64>) -> Option<Finding> {
-    let total = total?;
-    let good = total / MEMORY_PARTS.1 * MEMORY_PARTS.0;
-    let todo = format!("set maxmemory {}mb", (good >> 20).max(1));
-    Some(if bytes == 0 {
-        Finding::warning("maxmemory", "not set".to_owned())
-            .means("The dataset may grow until the kernel kills the server.")
-            .todo(format!("{todo}, and maxmemory-policy if keys may be evicted"))
-    } else if bytes > total {
-        let what = format!("{}, more than the total memory of {}", amount(bytes), amount(total));
-        Finding::problem("maxmemory", what)
-            .means("The kernel kills the server before the limit is reached.")
-            .todo(todo)
-    } else if bytes > good {
-        let what = format!("{} of {}", amount(bytes), amount(total));
-        Finding::warning("maxmemory", what)
-            .means("Little memory is left for snapshots, replicas and the system.")
-            .todo(todo)
-    } else {
-        Finding::ok("maxmemory", format!("{} of {}", amount(bytes), amount(total)))
-    })
+    rules::password(config.security.requirepass.as_bytes().len())
 }
 
 fn nothing_saved(config: &Config) -> Option<Finding> {
     let persistence = &config.persistence;
-    (persistence.save.is_empty() && !persistence.appendonly).then(|| {
-        Finding::note("persistence", "neither save points nor an append-only file".to_owned())
-            .means("The data is lost when the server exits, unless SAVE is called first.")
-    })
+    rules::nothing_saved(!persistence.save.is_empty(), persistence.appendonly)
 }
 
 fn effects(config: &Config) -> Option<Finding> {
@@ -186,8 +130,8 @@ fn tls(config: &Config) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::report::State::{Note, Ok, Problem, Warning};
     use super::*;
+    use brisk_findings::State::{Note, Ok, Problem, Warning};
 
     #[test]
     fn open_access_is_a_problem() {
@@ -231,6 +175,7 @@ mod tests {
 
     #[test]
     fn the_memory_limit_is_compared_with_the_total_memory() {
+        let maxmemory = |bytes, total| rules::maxmemory(bytes, total, Setting::File);
         let state = |bytes, total| maxmemory(bytes, total).map(|found| found.state);
         assert_eq!(state(0, Some(1 << 30)), Some(Warning));
         assert_eq!(state(1 << 29, Some(1 << 30)), Some(Ok));

@@ -1,7 +1,7 @@
 //! Checks whether a node is ready to serve, by its own reports.
 
-use crate::cluster::fields::InfoFields;
 use crate::cluster::node::{Line, Node, parse_nodes, ranges};
+use crate::info::InfoFields;
 use crate::session::{ConnectFailure, Session};
 use std::time::Duration;
 

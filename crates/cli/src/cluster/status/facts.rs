@@ -2,8 +2,8 @@
 
 use super::etcd::{self, EtcdEndpoint};
 use crate::cluster::SLOTS;
-use crate::cluster::fields::InfoFields;
 use crate::cluster::node::{Line, Node};
+use crate::info::InfoFields;
 use crate::session::{ConnectFailure, Session, Told};
 use brisk_cluster::document::CoordinatorReport;
 use brisk_cluster::map::client_port;

@@ -187,10 +187,10 @@ pub(super) fn slot_list(slots: &BTreeSet<u16>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::fields::InfoFields;
     use crate::cluster::node::parse_nodes;
     use crate::cluster::status::etcd::EtcdEndpoint;
     use crate::cluster::status::facts::NodeReport;
+    use crate::info::InfoFields;
 
     fn facts(reports: &[Option<(&str, &str)>]) -> ClusterFacts {
         let lines = parse_nodes(

@@ -21,7 +21,7 @@ pub(super) const SENT: Section = Section {
             &["-i"],
             "<seconds>",
             "Waits this long between the runs, for example 0.1; also between the steps of \
-             --scan, --stat and --latency, and after 100 steps of --bigkeys and similar modes.",
+             --scan, --stat, --latency and top, and after 100 steps of --bigkeys and similar modes.",
             |options, words| {
                 options.interval_us = (seconds(words) * 1_000_000.0) as u64;
                 Ok(())
@@ -43,6 +43,11 @@ pub(super) const SENT: Section = Section {
             &["--quoted-input"],
             "Arguments are quoted strings, with escapes such as \\x00.",
             |options| options.quoted_input = true,
+        ),
+        Row::flag(
+            &["--yes"],
+            "Runs FLUSHALL, FLUSHDB and KEYS at the prompt without confirmation.",
+            |options| options.yes = true,
         ),
         Row::flag(&["-e"], "Exits with 1 if the reply is an error.", |options| {
             options.fails_on_error = true;

@@ -6,11 +6,13 @@
 //! | `server.rs` | the server, the user, and TLS |
 //! | `commands.rs` | sending commands, and the format of replies |
 //! | `modes.rs` | keys and data, scripts, measuring |
+//! | `own.rs` | the program's own commands, such as `top`, and their options |
 //! | `clusters.rs` | `--cluster` and related options; options about the program |
 
 mod clusters;
 mod commands;
 mod modes;
+pub(crate) mod own;
 mod server;
 
 use super::parse::Words;
@@ -112,6 +114,7 @@ pub(crate) const SECTIONS: &[Section] = &[
     modes::KEYS,
     modes::SCRIPTS,
     modes::MEASURING,
+    own::OWN,
     clusters::CLUSTERS,
     clusters::PROGRAM,
 ];

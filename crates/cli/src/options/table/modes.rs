@@ -29,7 +29,7 @@ pub(super) const KEYS: Section = Section {
         ),
         Row::flag(
             &["--hotkeys"],
-            "Finds the most frequently used keys (needs an LFU maxmemory-policy).",
+            "Finds the most frequently used keys, by the counters of an LFU maxmemory-policy or by short samples with MONITOR.",
             |options| options.mode = Mode::HotKeys,
         ),
         Row::value(
@@ -50,9 +50,10 @@ pub(super) const KEYS: Section = Section {
         Row::value(
             &["--count"],
             "<number>",
-            "COUNT of each SCAN call of --scan (10).",
+            "COUNT of each SCAN call of --scan (10); number of tables of top, or samples of --hotkeys.",
             |options, words| {
                 options.count = words.number();
+                options.rounds = u64::try_from(options.count).ok();
                 Ok(())
             },
         ),

@@ -1,10 +1,11 @@
-//! Findings, and how they are printed: as text, and as JSON.
+//! Findings, and how they are printed: as text, as one line each, and as JSON.
 
 use std::fmt::Write as _;
 
 /// The severity of a finding, from good to bad.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum State {
+pub enum State {
+    /// Nothing to report.
     Ok,
     /// Worth knowing.
     Note,
@@ -15,7 +16,9 @@ pub(super) enum State {
 }
 
 impl State {
-    fn word(self) -> &'static str {
+    /// The word that is printed for it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
         match self {
             State::Ok => "ok",
             State::Note => "note",
@@ -27,15 +30,17 @@ impl State {
 
 /// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Finding {
-    pub(super) topic: &'static str,
-    pub(super) state: State,
+pub struct Finding {
+    /// The checked part.
+    pub topic: &'static str,
+    /// How bad it is.
+    pub state: State,
     /// The observed state.
-    pub(super) what: String,
+    pub what: String,
     /// The consequence, unless it is obvious.
-    pub(super) means: String,
+    pub means: String,
     /// The remedy, including the command to run.
-    pub(super) todo: String,
+    pub todo: String,
 }
 
 impl Finding {
@@ -43,39 +48,54 @@ impl Finding {
         Finding { topic, state, what, means: String::new(), todo: String::new() }
     }
 
-    pub(super) fn ok(topic: &'static str, what: String) -> Finding {
+    /// Creates a finding without a problem.
+    #[must_use]
+    pub fn ok(topic: &'static str, what: String) -> Finding {
         Finding::new(State::Ok, topic, what)
     }
 
-    pub(super) fn note(topic: &'static str, what: String) -> Finding {
+    /// Creates a note.
+    #[must_use]
+    pub fn note(topic: &'static str, what: String) -> Finding {
         Finding::new(State::Note, topic, what)
     }
 
-    pub(super) fn warning(topic: &'static str, what: String) -> Finding {
+    /// Creates a warning.
+    #[must_use]
+    pub fn warning(topic: &'static str, what: String) -> Finding {
         Finding::new(State::Warning, topic, what)
     }
 
-    pub(super) fn problem(topic: &'static str, what: String) -> Finding {
+    /// Creates a problem.
+    #[must_use]
+    pub fn problem(topic: &'static str, what: String) -> Finding {
         Finding::new(State::Problem, topic, what)
     }
 
-    pub(super) fn means(mut self, means: &str) -> Finding {
+    /// Adds the consequence.
+    #[must_use]
+    pub fn means(mut self, means: &str) -> Finding {
         means.clone_into(&mut self.means);
         self
     }
 
-    pub(super) fn todo(mut self, todo: impl Into<String>) -> Finding {
+    /// Adds the remedy.
+    #[must_use]
+    pub fn todo(mut self, todo: impl Into<String>) -> Finding {
         self.todo = todo.into();
         self
     }
 }
 
-pub(super) fn has_problem(findings: &[Finding]) -> bool {
+/// Reports whether one of the findings is a problem.
+#[must_use]
+pub fn has_problem(findings: &[Finding]) -> bool {
     findings.iter().any(|finding| finding.state == State::Problem)
 }
 
 /// Formats findings for people: a line for each finding, followed by the consequence and the remedy.
-pub(super) fn text(findings: &[Finding]) -> String {
+#[must_use]
+pub fn text(findings: &[Finding]) -> String {
     let mut out = String::new();
     // Writing to a string cannot fail.
     for finding in findings {
@@ -93,8 +113,24 @@ pub(super) fn text(findings: &[Finding]) -> String {
     out
 }
 
+/// Formats a finding as one line with its line end: severity, topic, state, consequence, and remedy.
+#[must_use]
+pub fn line(finding: &Finding) -> String {
+    let mut line = format!("{:<8} {:<12} {}", finding.state.word(), finding.topic, finding.what);
+    if !finding.means.is_empty() {
+        let means = finding.means.trim_end_matches('.');
+        _ = write!(line, ". {means}");
+    }
+    if !finding.todo.is_empty() {
+        _ = write!(line, ". To do: {}", finding.todo);
+    }
+    line.push('\n');
+    line
+}
+
 /// Formats findings as an array of objects, one per line.
-pub(super) fn json(findings: &[Finding]) -> String {
+#[must_use]
+pub fn json(findings: &[Finding]) -> String {
     let lines: Vec<String> = findings
         .iter()
         .map(|finding| {
@@ -127,7 +163,8 @@ fn quoted(text: &str) -> String {
 }
 
 /// Formats an amount of memory for people.
-pub(super) fn amount(bytes: u64) -> String {
+#[must_use]
+pub fn amount(bytes: u64) -> String {
     for (shift, unit) in [(30, "GiB"), (20, "MiB"), (10, "KiB")] {
         if bytes >= 1 << shift {
             return format!("{:.1} {unit}", bytes as f64 / f64::from(1 << shift));
@@ -150,6 +187,9 @@ mod tests {
         assert!(printed.contains("ok       a                well\n"), "{printed}");
         assert!(printed.ends_with("\nproblems: 0, warnings: 1, checks: 2\n"), "{printed}");
         assert!(json(&findings).contains(r#""what":"say \"x\\y\"\u000a""#));
+        assert_eq!(line(&findings[0]), "ok       a            well\n");
+        let warning = Finding::warning("b", "high".to_owned()).means("It is bad.").todo("lower it");
+        assert_eq!(line(&warning), "warning  b            high. It is bad. To do: lower it\n");
         assert!(!has_problem(&findings));
         assert!(has_problem(&[Finding::problem("c", String::new())]));
         assert_eq!([amount(5), amount(2048), amount(3 << 29)], ["5 bytes", "2.0 KiB", "1.5 GiB"]);

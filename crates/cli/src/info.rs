@@ -2,33 +2,50 @@
 
 /// The fields of one reply, in their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct InfoFields(Vec<(String, String)>);
+pub(crate) struct InfoFields(Vec<(String, String)>);
 
 impl InfoFields {
     /// Parses the lines of a reply. Headings and lines without a colon are skipped. O(bytes).
-    pub(super) fn parse(text: &str) -> InfoFields {
+    pub(crate) fn parse(text: &str) -> InfoFields {
         let lines = text.lines().filter(|line| !line.starts_with('#'));
         let fields = lines.filter_map(|line| line.split_once(':'));
         InfoFields(fields.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
     }
 
     /// The value of a field; `None` if the server does not have it. O(fields).
-    pub(super) fn get(&self, name: &str) -> Option<&str> {
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
     /// Reports whether a field has this value.
-    pub(super) fn is(&self, name: &str, value: &str) -> bool {
+    pub(crate) fn is(&self, name: &str, value: &str) -> bool {
         self.get(name) == Some(value)
     }
 
     /// The value of a field as a number; `None` if it is missing or not a number.
-    pub(super) fn number(&self, name: &str) -> Option<i64> {
+    pub(crate) fn number(&self, name: &str) -> Option<i64> {
         self.get(name)?.parse().ok()
     }
 
+    /// The fields whose names consist of a prefix and a rest, with the rest of their names. O(fields).
+    pub(crate) fn with_prefix<'a>(
+        &'a self,
+        prefix: &'a str,
+    ) -> impl Iterator<Item = (&'a str, &'a str)> {
+        let named = self
+            .0
+            .iter()
+            .filter_map(move |(name, value)| Some((name.strip_prefix(prefix)?, value.as_str())));
+        named.filter(|(rest, _)| !rest.is_empty())
+    }
+
+    /// The value of a field as a decimal number; 0 if it is missing or not a number.
+    pub(crate) fn decimal(&self, name: &str) -> f64 {
+        self.get(name).and_then(|value| value.parse().ok()).unwrap_or(0.0)
+    }
+
     /// The lines `slave0:ip=…,port=…,state=…,offset=…,lag=…` of a primary.
-    pub(super) fn replicas(&self) -> Vec<ReplicaLine> {
+    pub(crate) fn replicas(&self) -> Vec<ReplicaLine> {
         let numbered = self.0.iter().filter(|(name, _)| {
             let number = name.strip_prefix("slave").unwrap_or_default();
             !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
@@ -37,13 +54,18 @@ impl InfoFields {
     }
 }
 
+/// The value of a part in a text such as `calls=1,usec=2`.
+pub(crate) fn part<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    text.split(',').find_map(|part| part.strip_prefix(name)?.strip_prefix('='))
+}
+
 /// A replica in its primary's list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct ReplicaLine {
-    pub(super) port: i64,
-    pub(super) is_online: bool,
+pub(crate) struct ReplicaLine {
+    pub(crate) port: i64,
+    pub(crate) is_online: bool,
     /// The last offset that the replica has acknowledged, in bytes.
-    pub(super) offset: i64,
+    pub(crate) offset: i64,
 }
 
 impl ReplicaLine {

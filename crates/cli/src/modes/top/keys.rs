@@ -1,0 +1,229 @@
+//! The table of keys: hot keys from short samples of the requests, and big keys from a scan that continues in small
+//! steps. A thread with its own connections collects them, so that the screen never waits.
+
+use super::super::keyspace::{Walk, WalkError};
+use super::super::sampling::{KeySample, SampledKey};
+use super::table::{Cell, Column, Table};
+use crate::amount;
+use crate::link::{Link, LinkError};
+use crate::options::Options;
+use crate::session::{ConnectFailure, Session};
+use brisk_structures::poison::EvenPoisoned as _;
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+pub(super) const KEYS: &[Column] = &[
+    Column::text("key"),
+    Column::number("db"),
+    Column::number("requests/s"),
+    Column::number("memory"),
+];
+
+/// Number of hot keys, and of big keys, that are kept.
+const KEPT: usize = 200;
+/// Number of keys that a step of the scan examines.
+const STEP: i64 = 100;
+/// The weight of a sample after the next one.
+const DECAY: f64 = 0.9;
+/// Time limit for connecting and for each reply, unless `-t` sets a different one.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The keys that have been found so far.
+#[derive(Debug, Default)]
+pub(super) struct FoundKeys {
+    sample: KeySample,
+    database: i64,
+    /// The biggest keys of the scan, by size and name.
+    biggest: Vec<(u64, Vec<u8>)>,
+    scanned: u64,
+    total: u64,
+}
+
+/// Finds keys over its own connections.
+struct KeyFinder {
+    options: Options,
+    link: Link,
+    cursor: Walk<'static>,
+    found: FoundKeys,
+}
+
+impl KeyFinder {
+    fn new(options: &Options) -> Result<KeyFinder, String> {
+        let mut options = options.clone();
+        options.patience = options.patience.or(Some(PATIENCE));
+        let mut link = open(&options)?;
+        let sample = KeySample::new(&mut link).map_err(|error| error.to_string())?;
+        let found = FoundKeys { sample, database: options.database, ..FoundKeys::default() };
+        Ok(KeyFinder { options, link, cursor: Walk::new(None, Some(STEP)), found })
+    }
+
+    /// Takes one sample and one step of the scan.
+    fn round(&mut self) -> Result<(), String> {
+        let lost = |error: LinkError| error.to_string();
+        self.found.sample.decay(DECAY);
+        self.found.sample.burst(open(&self.options)?, |_| true).map_err(lost)??;
+        let reply = self.link.ask(&["DBSIZE"]).map_err(lost)?;
+        self.found.total = reply.as_integer().and_then(|it| u64::try_from(it).ok()).unwrap_or(0);
+        let step = match self.cursor.step(&mut self.link) {
+            Ok(step) => step,
+            Err(WalkError::Link(error)) => return Err(lost(error)),
+            Err(WalkError::Refused(text)) => return Err(text),
+        };
+        let Some(keys) = step else {
+            // The next round begins a new scan. The biggest keys stay until it finds them again.
+            self.cursor = Walk::new(None, Some(STEP));
+            self.found.scanned = 0;
+            return Ok(());
+        };
+        self.found.scanned += keys.len() as u64;
+        let hot = self.found.sample.hottest(KEPT);
+        let here = hot.iter().filter(|(key, _)| key.0 == self.found.database);
+        let keys: Vec<Vec<u8>> =
+            keys.into_iter().chain(here.map(|(key, _)| key.1.clone())).collect();
+        let sizes = self.sizes(&keys).map_err(lost)?;
+        self.found.add(keys.into_iter().zip(sizes));
+        Ok(())
+    }
+
+    /// The memory of each key; `None` if it no longer exists.
+    fn sizes(&mut self, keys: &[Vec<u8>]) -> Result<Vec<Option<u64>>, LinkError> {
+        let request = |key: &Vec<u8>| vec![b"MEMORY".to_vec(), b"USAGE".to_vec(), key.clone()];
+        let requests: Vec<_> = keys.iter().map(request).collect();
+        let replies = self.link.ask_all(&requests)?;
+        Ok(replies.iter().map(|it| it.as_integer().and_then(|it| u64::try_from(it).ok())).collect())
+    }
+}
+
+fn open(options: &Options) -> Result<Link, String> {
+    let mut session = Session::new(options.clone())?;
+    session.open().map_err(|failure| match failure {
+        ConnectFailure::Unreachable(text)
+        | ConnectFailure::Tls(text)
+        | ConnectFailure::Rejected(text) => text,
+        ConnectFailure::Lost => "Server closed the connection".to_owned(),
+    })?;
+    session.take_link().ok_or_else(|| "no connection".to_owned())
+}
+
+impl FoundKeys {
+    /// Adds keys with their sizes. A key that no longer exists is removed.
+    fn add(&mut self, keys: impl Iterator<Item = (Vec<u8>, Option<u64>)>) {
+        let mut sizes: BTreeMap<Vec<u8>, u64> =
+            self.biggest.drain(..).map(|(size, key)| (key, size)).collect();
+        for (key, size) in keys {
+            match size {
+                Some(size) => sizes.insert(key, size),
+                None => sizes.remove(&key),
+            };
+        }
+        self.biggest = sizes.into_iter().map(|(key, size)| (size, key)).collect();
+        self.biggest.sort_unstable_by(|a, b| b.cmp(a));
+        self.biggest.truncate(KEPT);
+    }
+
+    /// The hot keys and the big keys in one table.
+    pub(super) fn table(&self) -> Table {
+        let mut table = Table::new(KEYS);
+        let mut rows: BTreeMap<SampledKey, (Option<f64>, Option<u64>)> = BTreeMap::new();
+        for (key, count) in self.sample.hottest(KEPT) {
+            rows.entry(key.clone()).or_default().0 = Some(self.sample.rate(count));
+        }
+        for (size, key) in &self.biggest {
+            rows.entry((self.database, key.clone())).or_default().1 = Some(*size);
+        }
+        for ((database, key), (rate, size)) in rows {
+            table.rows.push(vec![
+                Cell::Text(amount::readable(&key)),
+                Cell::Number(database as f64, database.to_string()),
+                rate.map_or(Cell::Missing, Cell::rate),
+                size.map_or(Cell::Missing, |size| Cell::bytes(size as f64)),
+            ]);
+        }
+        table.remark = format!(
+            "requests/s: sample of {} in {} bursts; memory: {} of {} scanned",
+            amount::counted(self.sample.requests, "request"),
+            amount::grouped(self.sample.bursts),
+            amount::grouped(self.scanned),
+            amount::counted(self.total, "key"),
+        );
+        table
+    }
+}
+
+/// Finds keys in one round, for output that is not live.
+pub(super) fn once(options: &Options) -> Result<Table, String> {
+    let mut finder = KeyFinder::new(options)?;
+    finder.round()?;
+    Ok(finder.found.table())
+}
+
+/// The thread that finds keys. It works one round for each request.
+pub(super) struct KeysThread {
+    requests: Sender<()>,
+    replies: Receiver<()>,
+    is_busy: bool,
+    latest: Arc<Mutex<Result<Table, String>>>,
+}
+
+impl KeysThread {
+    /// Starts the thread. It ends with the value.
+    pub(super) fn start(options: &Options) -> KeysThread {
+        let (requests, wakes) = channel::<()>();
+        let (done, replies) = channel();
+        let mut waiting = Table::new(KEYS);
+        waiting.remark = "Waiting for the first sample.".to_owned();
+        let latest = Arc::new(Mutex::new(Ok(waiting)));
+        let (options, shared) = (options.clone(), Arc::clone(&latest));
+        std::thread::spawn(move || {
+            let mut finder: Option<KeyFinder> = None;
+            while wakes.recv().is_ok() {
+                let round = || -> Result<(KeyFinder, Table), String> {
+                    let mut finder = finder.take().map_or_else(|| KeyFinder::new(&options), Ok)?;
+                    finder.round()?;
+                    let table = finder.found.table();
+                    Ok((finder, table))
+                };
+                let result = { round }().map(|(kept, table)| {
+                    finder = Some(kept);
+                    table
+                });
+                *shared.lock().even_poisoned() = result;
+                if done.send(()).is_err() {
+                    return;
+                }
+            }
+        });
+        KeysThread { requests, replies, is_busy: false, latest }
+    }
+
+    /// Requests the next round, unless one is being worked on.
+    pub(super) fn request(&mut self) {
+        self.is_busy &= self.replies.try_recv().is_err();
+        if !self.is_busy {
+            self.is_busy = self.requests.send(()).is_ok();
+        }
+    }
+
+    /// The result of the last round.
+    pub(super) fn table(&self) -> Result<Table, String> {
+        self.latest.lock().even_poisoned().clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_biggest_keys_are_kept_and_deleted_keys_removed() {
+        let mut found = FoundKeys::default();
+        let key = |name: &str| name.as_bytes().to_vec();
+        found.add([(key("a"), Some(5)), (key("b"), Some(9)), (key("c"), Some(1))].into_iter());
+        found.add([(key("b"), None), (key("a"), Some(7))].into_iter());
+        assert_eq!(found.biggest, [(7, key("a")), (1, key("c"))]);
+        found.add((0..500u64).map(|at| (at.to_string().into_bytes(), Some(at))));
+        assert_eq!((found.biggest.len(), found.biggest[0].0), (KEPT, 499));
+    }
+}
