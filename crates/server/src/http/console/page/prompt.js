@@ -1,0 +1,2 @@
+import { el } from '/console/dom.js';
+export function createPrompt() { return { element: el('p', {}, 'to do') }; }
