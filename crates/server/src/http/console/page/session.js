@@ -68,12 +68,18 @@ export class Session {
       this.hello = hello;
       this.attempts = 0;
       this.problem = '';
-      if (this.onEvent) socket.send('events on');
+      if (this.onEvent) this.prepare(socket);
       this.setState('ready');
     } catch (error) {
       if (this.socket !== socket || error instanceof ConnectionLost) return;
       this.rejected(error);
     }
+  }
+
+  // Requests the events. Reading keys in the console does not change their access times.
+  prepare(socket) {
+    socket.send('events on');
+    this.pipeline([['CLIENT', 'NO-TOUCH', 'ON']]).catch(() => {});
   }
 
   rejected(error) {

@@ -2,9 +2,10 @@
 
 import { el, setText } from '/console/dom.js';
 
-// A column: {id, label, title, number, sort(row), text(row), link(row), node(row), share(row), style(row)}.
+// A column: {id, label, title, number, sort(row), text(row), link(row), press(row), node(row), share(row), style(row)}.
 // `sort` returns the value to sort by (without it, the column is not sortable), `text` the text of the cell, `link` the
-// address that the text links to, `share` the length of a bar in the cell (0 to 1). `node` builds an element once per row.
+// address that the text links to, `press` makes the text a button. `share` is the length of a bar in the cell (0 to 1).
+// `node` builds an element once per row.
 export class Table {
   constructor({ columns, key, caption, sort = null, descending = true, limit = 200, empty = 'Nothing to show.' }) {
     Object.assign(this, { columns, key, limit, sortBy: sort, descending, rows: [], shown: new Map() });
@@ -69,7 +70,7 @@ export class Table {
   build(row) {
     const shown = { row, cells: [] };
     shown.element = el('tr', {}, this.columns.map((column) => {
-      const target = column.link ? el('a') : column.node ? column.node(row, () => shown.row) : el('span');
+      const target = cellContent(column, row, () => shown.row);
       const bar = column.share ? el('i', { class: 'share' }) : null;
       shown.cells.push({ target, bar });
       return el('td', { class: column.number ? 'number' : column.node ? 'action' : false }, bar, target);
@@ -87,6 +88,12 @@ export class Table {
       if (bar) bar.style.width = `${Math.round(100 * Math.min(1, column.share(row) || 0))}%`;
     });
   }
+}
+
+function cellContent(column, row, current) {
+  if (column.link) return el('a');
+  if (column.press) return el('button', { type: 'button', class: 'plain', onclick: () => column.press(current()) });
+  return column.node ? column.node(row, current) : el('span');
 }
 
 // Missing values come last in a descending order.
