@@ -1,10 +1,11 @@
 // Commands: rates, durations and shares per command, the slow log, and latency events.
 
-import { el, select, labeled, replace } from '/console/dom.js';
+import { el, select, labeled } from '/console/dom.js';
 import { Table } from '/console/table.js';
 import { recentCommands, totalCommands } from '/console/commandstats.js';
 import { createSlowLog } from '/console/slowlog.js';
 import { createLatency } from '/console/latencyview.js';
+import { tabs } from '/console/tabs.js';
 import * as format from '/console/format.js';
 
 const column = (id, label, text, more = {}) => ({ id, label, number: true, sort: (row) => row[id], text: (row) => text(row[id]), ...more });
@@ -54,31 +55,6 @@ function createRates(app) {
     update,
     show: update,
     hide() {},
-  };
-}
-
-// A view that consists of several pages with tabs.
-export function tabs(label, base, pages) {
-  const links = pages.map(({ id, title }) => el('a', { role: 'tab', href: `#/${base}${id ? '/' + id : ''}` }, title));
-  const list = el('div', { class: 'tabs', role: 'tablist', 'aria-label': label }, links);
-  const panel = el('div', { role: 'tabpanel' });
-  let open = null;
-  return {
-    element: el('div', {}, list, panel),
-    show(rest) {
-      open?.hide();
-      const at = Math.max(0, pages.findIndex(({ id }) => id === rest));
-      open = pages[at].view;
-      links.forEach((link, index) => link.setAttribute('aria-selected', String(index === at)));
-      replace(panel, open.element);
-      open.show(rest);
-    },
-    hide() {
-      open?.hide();
-    },
-    update() {
-      open?.update?.();
-    },
   };
 }
 

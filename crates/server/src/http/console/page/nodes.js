@@ -1,2 +1,130 @@
-import { el } from '/console/dom.js';
-export function createNodes() { return { element: el('p', {}, 'to do') }; }
+// Replication and cluster: the role of this server, its replicas and their lag, and the map of the cluster.
+
+import { el, svg, replace, setText, Facts, Message, Poll } from '/console/dom.js';
+import { Plot } from '/console/plot.js';
+import { Table } from '/console/table.js';
+import { describe } from '/console/session.js';
+import { field, plain } from '/console/resp.js';
+import * as format from '/console/format.js';
+
+const SLOTS = 16384;
+const RANGES_MAX = 2000;
+const COLORS = 6;
+const sorted = (id) => (row) => row[id];
+const text = (id, label, more = {}) => ({ id, label, sort: sorted(id), text: (row) => String(row[id]), ...more });
+const number = (id, label, f) => ({ id, label, number: true, sort: sorted(id), text: (row) => f(row[id]) });
+
+function replicationFacts(store) {
+  const get = (name) => store.text(name) ?? '–';
+  const own = store.text('role') === 'slave' ? [
+    ['Role', 'replica'], ['Primary', `${get('master_host')}:${get('master_port')}`],
+    ['Link to the primary', get('master_link_status'), get('master_link_status') === 'up' ? 'good' : 'bad'],
+    ['Last data from the primary', `${format.seconds(store.number('master_last_io_seconds_ago'))} ago`],
+    ['Behind the primary', format.seconds(store.number('behind_primary_seconds'))],
+    ['Offset applied', format.count(store.number('slave_repl_offset'))],
+    ['Read-only', get('slave_read_only') === '1' ? 'yes' : 'no'],
+  ] : [['Role', 'primary']];
+  const sync = get('master_sync_in_progress') === '1' ? [['Full copy from the primary', `${get('master_sync_perc')} %`, 'bad']] : [];
+  const backlog = get('repl_backlog_active') === '1' ? `${format.bytes(store.number('repl_backlog_histlen'))} of ${format.bytes(store.number('repl_backlog_size'))}` : 'not active';
+  return [...own, ...sync, ['Replicas', get('connected_slaves')], ['Replication offset', format.count(store.number('master_repl_offset'))],
+    ['Replication ID', get('master_replid')], ['Backlog', backlog], ['Failover', get('master_failover_state')]];
+}
+
+function replicas(store) {
+  const offset = store.number('master_repl_offset');
+  const behind = new Map(store.numbered('replica').map((replica) => [`${replica.get('ip')}:${replica.get('port')}`, Number(replica.get('behind_seconds'))]));
+  return store.numbered('slave').map((replica) => {
+    const address = `${replica.get('ip')}:${replica.get('port')}`;
+    const acknowledged = Number(replica.get('offset'));
+    return { address, state: replica.get('state'), offset: acknowledged, bytes: Math.max(0, offset - acknowledged), seconds: behind.get(address), heard: Number(replica.get('lag')) };
+  });
+}
+
+// The reply of CLUSTER SHARDS: shards with their slot ranges and nodes.
+function parseShards(reply) {
+  return reply.map((shard, at) => {
+    const flat = plain(field(shard, 'slots'));
+    const ranges = Array.from({ length: flat.length / 2 }, (_, each) => [Number(flat[2 * each]), Number(flat[2 * each + 1])]);
+    const slots = ranges.reduce((sum, [first, last]) => sum + last - first + 1, 0);
+    const nodes = field(shard, 'nodes').map((node) => {
+      const get = (name) => plain(field(node, name)) ?? '';
+      return { shard: at, ranges, slots, id: get('id'), address: `${get('ip') || get('endpoint')}:${get('port') || get('tls-port')}`, role: get('role') === 'master' ? 'primary' : 'replica', health: get('health'), offset: Number(get('replication-offset')) };
+    });
+    return { ranges, nodes };
+  });
+}
+
+// The 16,384 slots as a strip; each shard has a color, and slots that no shard serves are red.
+function slotMap(shards) {
+  const picture = svg('svg', { class: 'slots', viewBox: `0 0 ${SLOTS} 30`, preserveAspectRatio: 'none', role: 'img', 'aria-label': `Slots of ${shards.length} shards` });
+  picture.append(svg('rect', { class: 'unserved', width: SLOTS, height: 30 }));
+  let drawn = 0;
+  shards.forEach(({ ranges, nodes }, at) => {
+    for (const [first, last] of ranges) {
+      drawn += 1;
+      if (drawn > RANGES_MAX) return;
+      picture.append(svg('rect', { class: `bar c${at % COLORS}`, x: first, width: last - first + 1, height: 30 },
+        svg('title', {}, `Shard ${at}: slots ${first} to ${last}, ${nodes.map((node) => node.address).join(', ')}`)));
+    }
+  });
+  return [picture, el('p', { class: 'scale note' }, [0, 4096, 8192, 12288, SLOTS - 1].map((slot) => el('span', {}, String(slot))))];
+}
+
+const rangeText = (ranges) => ranges.slice(0, 4).map(([first, last]) => (first === last ? first : `${first}–${last}`)).join(', ') + (ranges.length > 4 ? `, … (${ranges.length} ranges)` : '');
+
+export function createNodes(app) {
+  const { session, store } = app;
+  const facts = new Facts();
+  const lag = new Plot({ title: 'Replication lag', note: 'bytes that the slowest replica has not acknowledged', series: [{ label: 'lag', read: (sample) => sample.lag }], format: format.bytes, base: 1024 });
+  const stream = new Plot({ title: 'Replication stream', series: [{ label: 'written', read: (sample) => sample.offset }], format: format.bytesPerSecond, base: 1024 });
+  const table = new Table({
+    caption: 'Replicas', key: (row) => row.address, sort: 'bytes', empty: 'No replica is connected.',
+    columns: [text('address', 'Replica'), text('state', 'State', { style: (row) => (row.state === 'online' ? 'good' : 'bad') }), number('bytes', 'Lag', format.bytes),
+      number('seconds', 'Behind', format.seconds), number('heard', 'Last acknowledgment', (value) => `${format.seconds(value)} ago`), number('offset', 'Offset', format.count)],
+  });
+  const message = new Message();
+  const map = el('div', { class: 'panel' });
+  const clusterFacts = new Facts();
+  const nodes = new Table({
+    caption: 'Nodes of the cluster', key: (row) => row.id || row.address, sort: 'shard', limit: 500,
+    columns: [{ ...text('shard', 'Shard'), style: (row) => `c${row.shard % COLORS}` }, text('address', 'Node'), text('role', 'Role'),
+      text('health', 'Health', { style: (row) => (row.health === 'online' ? 'good' : 'bad') }), number('slots', 'Slots', format.count),
+      { id: 'ranges', label: 'Slot ranges', text: (row) => rangeText(row.ranges) }, number('offset', 'Offset', format.count), text('id', 'ID')],
+  });
+  nodes.descending = false;
+  const cluster = el('section', { class: 'view', hidden: true }, el('h2', {}, 'Cluster'), message.element, map, nodes.element, el('div', { class: 'panel' }, clusterFacts.element));
+  const poll = new Poll(5000, load);
+
+  async function load() {
+    cluster.hidden = store.text('cluster_enabled') !== '1';
+    if (cluster.hidden) return;
+    try {
+      const shards = parseShards(await session.call('CLUSTER', 'SHARDS'));
+      replace(map, slotMap(shards));
+      nodes.update(shards.flatMap((shard) => shard.nodes));
+      const info = plain(await session.call('CLUSTER', 'INFO'));
+      clusterFacts.update(info.split('\r\n').filter(Boolean).map((line) => line.split(/:(.*)/s).slice(0, 2)));
+      message.show('');
+    } catch (error) {
+      message.error(describe(error));
+    }
+  }
+
+  const denied = el('p', { class: 'message', hidden: true });
+  setText(denied, 'The state of the replication needs the permission to run INFO.');
+  const replication = el('section', { class: 'view' }, el('div', { class: 'panel' }, facts.element), el('div', { class: 'plots' }, lag.element, stream.element), table.element);
+  return {
+    element: el('div', { class: 'view' }, denied, cluster, replication),
+    update() {
+      denied.hidden = !store.isDenied;
+      replication.hidden = store.isDenied;
+      if (store.isDenied) return;
+      facts.update(replicationFacts(store));
+      table.update(replicas(store));
+      lag.update(store.samples);
+      stream.update(store.samples);
+    },
+    show: () => poll.start(),
+    hide: () => poll.stop(),
+  };
+}
