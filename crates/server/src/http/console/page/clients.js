@@ -2,11 +2,9 @@
 // is on top.
 
 import { el, button, select, labeled, setText, Message, Poll } from '/console/dom.js';
-import { Table } from '/console/table.js';
+import { Table, numberColumn, textColumn } from '/console/table.js';
 import { confirm } from '/console/dialog.js';
-import { describe } from '/console/session.js';
 import { plain } from '/console/resp.js';
-import { toText } from '/console/bytes.js';
 import * as format from '/console/format.js';
 
 const ROWS_MAX = 200;
@@ -29,32 +27,26 @@ function parse(line) {
 }
 
 const RATES = ['commands', 'received', 'sent'];
-const sortBy = (id) => (row) => row[id];
-const number = (id, label, f, more = {}) => ({ id, label, number: true, sort: sortBy(id), text: (row) => f(row[id]), ...more });
-const text = (id, label, more = {}) => ({ id, label, sort: sortBy(id), text: (row) => row[id], ...more });
 const share = (id, total) => ({ share: (row) => row[id] / total[id] });
 
+const loadColumns = (total) => [
+  numberColumn('commands', 'Commands/s', format.perSecond, share('commands', total)),
+  numberColumn('received', 'Received', format.bytesPerSecond, share('received', total)),
+  numberColumn('sent', 'Sent', format.bytesPerSecond, share('sent', total)),
+  numberColumn('memory', 'Memory', format.bytes),
+  numberColumn('output', 'Output', format.bytes, { title: 'Replies that the client has not read yet' })];
+
 function columns(app, total, kill) {
-  const list = [text('addr', 'Client'), text('name', 'Name'), text('user', 'User'),
-    number('commands', 'Commands/s', format.perSecond, share('commands', total)),
-    number('received', 'Received', format.bytesPerSecond, share('received', total)),
-    number('sent', 'Sent', format.bytesPerSecond, share('sent', total)),
-    text('cmd', 'Last command'),
-    number('memory', 'Memory', format.bytes),
-    number('output', 'Output', format.bytes, { title: 'Replies that the client has not read yet' }),
-    number('idle', 'Idle', format.seconds), number('age', 'Age', format.seconds),
-    number('db', 'DB', String), text('library', 'Library'), text('flags', 'Flags', { title: 'N normal, S replica, M primary, P subscriber, x transaction, b blocked' })];
+  const list = [textColumn('addr', 'Client'), textColumn('name', 'Name'), textColumn('user', 'User'),
+    ...loadColumns(total), textColumn('cmd', 'Last command'),
+    numberColumn('idle', 'Idle', format.seconds), numberColumn('age', 'Age', format.seconds),
+    numberColumn('db', 'DB', String), textColumn('library', 'Library'), textColumn('flags', 'Flags', { title: 'N normal, S replica, M primary, P subscriber, x transaction, b blocked' })];
   if (kill) list.push({ id: 'kill', label: '', node: (row, current) => button('Kill', () => kill(current()), { class: 'small danger', 'aria-label': `Kill ${row.addr}` }) });
   return list;
 }
 
 function groupColumns(label, total) {
-  return [{ id: 'group', label, sort: sortBy('group'), text: (row) => row.group || '(none)' },
-    number('clients', 'Clients', format.count),
-    number('commands', 'Commands/s', format.perSecond, share('commands', total)),
-    number('received', 'Received', format.bytesPerSecond, share('received', total)),
-    number('sent', 'Sent', format.bytesPerSecond, share('sent', total)),
-    number('memory', 'Memory', format.bytes), number('output', 'Output', format.bytes)];
+  return [textColumn('group', label, { text: (row) => row.group || '(none)' }), numberColumn('clients', 'Clients', format.count), ...loadColumns(total)];
 }
 
 function group(clients, by) {
@@ -81,7 +73,7 @@ export function createClients(app) {
   let table = null;
   let clients = [];
   let before = { time: 0, totals: new Map() };
-  const poll = new Poll(2000, load);
+  const poll = new Poll(2000, () => message.attempt(load));
 
   function build() {
     const caption = 'Clients';
@@ -94,15 +86,9 @@ export function createClients(app) {
   }
 
   async function load() {
-    try {
-      const reply = toText(plain(await session.call('CLIENT', 'LIST')));
-      clients = reply.split('\n').filter(Boolean).map(parse);
-      addRates();
-      show();
-      message.show('');
-    } catch (error) {
-      message.error(describe(error));
-    }
+    clients = plain(await session.call('CLIENT', 'LIST')).split('\n').filter(Boolean).map(parse);
+    addRates();
+    show();
   }
 
   function addRates() {
@@ -132,13 +118,7 @@ export function createClients(app) {
   async function killClient(client) {
     const name = client.name ? ` (${client.name})` : '';
     const sure = await confirm({ title: 'Close this connection?', text: `CLIENT KILL ID ${client.id}: ${client.addr}${name}, user ${client.user}, last command ${client.cmd}.`, action: 'Close the connection' });
-    if (!sure) return;
-    try {
-      await session.call('CLIENT', 'KILL', 'ID', client.id);
-      await load();
-    } catch (error) {
-      message.error(describe(error));
-    }
+    if (sure) await message.attempt(() => session.call('CLIENT', 'KILL', 'ID', client.id).then(load));
   }
 
   const grouping = select(GROUPS, by, (value) => {

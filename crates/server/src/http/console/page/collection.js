@@ -3,7 +3,6 @@
 import { el, button, labeled, setText, Message } from '/console/dom.js';
 import { Table } from '/console/table.js';
 import { confirm } from '/console/dialog.js';
-import { describe } from '/console/session.js';
 import { preview } from '/console/bytes.js';
 import { TYPES } from '/console/types.js';
 import * as format from '/console/format.js';
@@ -44,8 +43,9 @@ export class CollectionView {
     const columns = type.columns(this);
     const { canWrite } = this.context;
     if (!canWrite) return columns;
-    if (type.edit) columns.push({ id: 'edit', label: '', node: (row, current) => button('Edit…', () => this.run(() => type.edit(this.context, current())), { class: 'small' }) });
-    if (type.remove) columns.push({ id: 'remove', label: '', node: (row, current) => button('Delete', () => this.remove(current()), { class: 'small danger' }) });
+    const edit = (current) => button('Edit…', () => this.run(() => type.edit(this.context, current())), { class: 'small' });
+    const remove = (current) => button('Delete', () => this.remove(current()), { class: 'small danger' });
+    columns.push({ id: 'actions', label: '', node: (row, current) => el('span', {}, type.edit ? edit(current) : null, ' ', remove(current)) });
     return columns;
   }
 
@@ -80,28 +80,25 @@ export class CollectionView {
     this.load();
   }
 
-  async load() {
-    try {
-      const position = this.positions[this.positions.length - 1];
-      const { rows, next } = await this.type.load(this.context, position, this);
-      this.following = next;
-      this.table.update(rows);
-      this.previous.disabled = this.positions.length < 2;
-      this.next.disabled = next === null;
-      setText(this.status, `Page ${this.positions.length}, ${format.plural(rows.length, 'row')}, ${format.count(this.context.properties.length)} ${this.context.properties.unit} in total`);
-      this.message.show('');
-    } catch (error) {
-      this.message.error(describe(error));
-    }
+  load() {
+    return this.message.attempt(() => this.read());
+  }
+
+  async read() {
+    const position = this.positions[this.positions.length - 1];
+    const { rows, next } = await this.type.load(this.context, position, this);
+    this.following = next;
+    this.table.update(rows);
+    this.previous.disabled = this.positions.length < 2;
+    this.next.disabled = next === null;
+    setText(this.status, `Page ${this.positions.length}, ${format.plural(rows.length, 'row')}`);
   }
 
   // Runs an editor, which resolves to true if it has changed something.
-  async run(edit) {
-    try {
+  run(edit) {
+    return this.message.attempt(async () => {
       if (await edit()) await this.context.reload();
-    } catch (error) {
-      this.message.error(describe(error));
-    }
+    });
   }
 
   async remove(row) {

@@ -1,6 +1,6 @@
 // Statistics per command, from two events of INFO: calls and time per second, and percentiles of the duration.
 
-import { latencyDelta, percentile } from '/console/latency.js';
+import { latencyDelta, percentiles } from '/console/latency.js';
 import { pairs } from '/console/store.js';
 
 const FIELDS = ['calls', 'usec', 'rejected_calls', 'failed_calls'];
@@ -47,20 +47,5 @@ export function recentCommands(store) {
 function addPercentiles(each, first, last) {
   if (!first.histograms || !last.histograms) return;
   const buckets = latencyDelta(first.histograms, last.histograms, each.command);
-  each.p50 = percentile(buckets, 0.5);
-  each.p99 = percentile(buckets, 0.99);
-}
-
-// Totals since the server started or CONFIG RESETSTAT ran. The "rates" of these rows are numbers of calls.
-export function totalCommands(store) {
-  const rows = [];
-  for (const [name, text] of store.fields) {
-    if (!name.startsWith('cmdstat_')) continue;
-    const each = row(name.slice(8), numbers(text), 1);
-    const percentiles = pairs(store.text(`latency_percentiles_usec_${name.slice(8)}`));
-    each.p50 = Number(percentiles.get('p50') ?? NaN);
-    each.p99 = Number(percentiles.get('p99') ?? NaN);
-    rows.push(each);
-  }
-  return withShares(rows);
+  Object.assign(each, percentiles(buckets));
 }

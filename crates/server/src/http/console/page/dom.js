@@ -1,5 +1,7 @@
 // Builds elements. Text becomes text nodes only, so nothing from the server is ever parsed as markup.
 
+import { describe } from '/console/session.js';
+
 const SVG = 'http://www.w3.org/2000/svg';
 
 function append(element, children) {
@@ -67,6 +69,18 @@ export class Message {
 
   error(text) {
     this.show(text, true);
+  }
+
+  // Runs a function, and shows its error. The result is true on success.
+  async attempt(run) {
+    try {
+      await run();
+      this.show('');
+      return true;
+    } catch (error) {
+      this.error(describe(error));
+      return false;
+    }
   }
 }
 

@@ -1,7 +1,9 @@
 // Writes that happen only if the value is still the one that the operator has seen.
 
 import { check, isError } from '/console/session.js';
-import { equal } from '/console/bytes.js';
+import { equal, unescape, toBytes } from '/console/bytes.js';
+import { form, NOTE_ESCAPES } from '/console/dialog.js';
+import { editable } from '/console/value.js';
 
 const CHANGED = 'The value has changed since it was read, so nothing was written. Reload the key and try again.';
 
@@ -18,4 +20,14 @@ export async function writeIfUnchanged({ session, db, key }, read, expected, wri
   if (results === null) throw new Error(CHANGED);
   const error = results.find(isError);
   if (error) throw error;
+}
+
+// Edits one value if it is unchanged. `read` returns the value, `write` makes the command that stores it.
+export function editValue(context, title, before, read, write, note = '') {
+  const { text, isEscaped } = editable(before);
+  return form({
+    title, action: 'Save', note: [isEscaped ? NOTE_ESCAPES : '', note].filter(Boolean).join(' '),
+    fields: [{ name: 'value', label: 'Value', value: text, rows: 14 }],
+    submit: ({ value }) => writeIfUnchanged(context, read, before, [write(isEscaped ? unescape(value) : toBytes(value))]),
+  });
 }

@@ -2,7 +2,7 @@
 
 import { el, button, replace, setText, Facts, Message } from '/console/dom.js';
 import { confirm, form, NOTE_ESCAPES } from '/console/dialog.js';
-import { describe, isError } from '/console/session.js';
+import { isError } from '/console/session.js';
 import { plain } from '/console/resp.js';
 import { escape, preview, unescape, toFragment } from '/console/bytes.js';
 import { StringView } from '/console/stringview.js';
@@ -47,16 +47,12 @@ export function createKeyView(app) {
 
   async function load() {
     const { db, key } = state;
-    message.show('');
-    try {
-      const properties = await readProperties(session, db, key);
-      if (key !== state.key) return;
-      state.properties = properties;
-      showKey();
-    } catch (error) {
-      replace(body);
-      message.error(describe(error));
-    }
+    let properties = {};
+    const isRead = await message.attempt(async () => { properties = await readProperties(session, db, key); });
+    if (key !== state.key) return;
+    state.properties = properties;
+    if (isRead) showKey();
+    else replace(body);
   }
 
   function showKey() {
@@ -112,12 +108,7 @@ export function createKeyView(app) {
     const { key, properties } = state;
     const text = `UNLINK deletes ${preview(key, 300)} (${properties.type}, ${format.bytes(properties.bytes)}) from database ${state.db}.`;
     if (!await confirm({ title: 'Delete this key?', text, action: 'Delete' })) return;
-    try {
-      await run('UNLINK', key);
-      await load();
-    } catch (error) {
-      message.error(describe(error));
-    }
+    if (await message.attempt(() => run('UNLINK', key))) await load();
   }
 
   return {

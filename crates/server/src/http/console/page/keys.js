@@ -1,7 +1,7 @@
 // Keys: searches the names of one database with SCAN, and shows them in pages. The page never keeps all names.
 
 import { el, button, select, labeled, setText, replace, Message } from '/console/dom.js';
-import { Table } from '/console/table.js';
+import { Table, numberColumn, textColumn } from '/console/table.js';
 import { createKeyView } from '/console/key.js';
 import { describe, isError } from '/console/session.js';
 import { plain } from '/console/resp.js';
@@ -34,10 +34,10 @@ export async function describeKeys(session, db, names) {
 export function keyColumns(app) {
   return [
     { id: 'name', label: 'Key', sort: (row) => escape(row.name), link: (row) => `#/keys/${row.db ?? app.db}/${toFragment(row.name)}`, text: (row) => preview(row.name, 200) || '(empty)' },
-    { id: 'type', label: 'Type', sort: (row) => row.type, text: (row) => row.type },
-    { id: 'bytes', label: 'Size', number: true, sort: (row) => row.bytes, text: (row) => format.bytes(row.bytes), title: 'MEMORY USAGE' },
-    { id: 'pttl', label: 'TTL', number: true, sort: (row) => (row.pttl === -1 ? Infinity : row.pttl), text: (row) => format.ttl(row.pttl) },
-    { id: 'encoding', label: 'Encoding', sort: (row) => row.encoding, text: (row) => row.encoding },
+    textColumn('type', 'Type'),
+    numberColumn('bytes', 'Size', format.bytes, { title: 'MEMORY USAGE' }),
+    numberColumn('pttl', 'TTL', format.ttl, { sort: (row) => (row.pttl === -1 ? Infinity : row.pttl) }),
+    textColumn('encoding', 'Encoding'),
   ];
 }
 
@@ -149,27 +149,21 @@ function createList(app) {
     if (current) current.isStopped = true;
     current = new Search(session, { db: app.db, text: input.value, type: types.value });
     table.update([]);
-    await attempt(current, () => current.begin());
+    if (!await message.attempt(() => current.begin())) return;
     await forward();
-  }
-
-  async function attempt(search, f) {
-    message.show('');
-    try {
-      await f();
-    } catch (error) {
-      if (search === current) message.error(describe(error));
-    }
   }
 
   async function forward() {
     const search = current;
-    if (search.at < search.pages.length - 1) return show(search.at + 1);
+    if (search.at < search.pages.length - 1) {
+      await show(search.at + 1);
+      return;
+    }
     setRunning(true);
-    await attempt(search, () => search.next(() => showProgress(search)));
-    if (search !== current) return undefined;
+    const isFound = await message.attempt(() => search.next(() => showProgress(search)));
+    if (search !== current) return;
     setRunning(false);
-    return show(search.at);
+    if (isFound) await show(search.at);
   }
 
   function setRunning(isRunning) {
@@ -193,7 +187,7 @@ function createList(app) {
     const search = current;
     search.at = at;
     const names = search.pages[at] ?? [];
-    await attempt(search, async () => {
+    await message.attempt(async () => {
       const rows = await describeKeys(session, search.db, names);
       if (search === current) table.update(rows);
     });

@@ -35,7 +35,7 @@ export function latencyDelta(before, after, command = null) {
 }
 
 // A percentile in microseconds. Within its bucket, whose bounds differ by a factor of two, it is interpolated.
-export function percentile(buckets, share) {
+function percentile(buckets, share) {
   const sorted = [...buckets].sort((a, b) => a[0] - b[0]);
   const calls = sorted.reduce((sum, [, number]) => sum + number, 0);
   let rank = share * calls;

@@ -1,35 +1,27 @@
 // Latency events: spikes that the server recorded, and its explanation of them.
 
-import { el, button, replace, setText, Message, Poll } from '/console/dom.js';
+import { el, replace, setText, Message, Poll } from '/console/dom.js';
 import { columns } from '/console/plot.js';
-import { confirm } from '/console/dialog.js';
-import { describe, check } from '/console/session.js';
+import { check } from '/console/session.js';
+import { directive } from '/console/slowlog.js';
 import { plain } from '/console/resp.js';
 import * as format from '/console/format.js';
 
-const THRESHOLD_MS = 100;
 const EVENTS_MAX = 30;
 const ms = (value) => format.micros(value * 1000);
 
-export function createLatency(app) {
-  const { session } = app;
+export function createLatency({ session }) {
   const message = new Message();
   const events = el('div', { class: 'cards' });
   const doctor = el('pre', { class: 'report' });
   const threshold = el('p', { class: 'note' });
-  const enable = button(`Record events of ${THRESHOLD_MS} ms or longer`, setThreshold);
-  const poll = new Poll(5000, load);
+  const poll = new Poll(5000, () => message.attempt(load));
 
   async function load() {
-    try {
-      const latest = plain(await session.call('LATENCY', 'LATEST')).slice(0, EVENTS_MAX);
-      const replies = check(await session.pipeline([['LATENCY', 'DOCTOR'], ...latest.map(([name]) => ['LATENCY', 'HISTORY', name])]));
-      setText(doctor, plain(replies[0]));
-      replace(events, latest.map((event, at) => card(event, plain(replies[at + 1]))));
-      message.show('');
-    } catch (error) {
-      message.error(describe(error));
-    }
+    const latest = plain(await session.call('LATENCY', 'LATEST')).slice(0, EVENTS_MAX);
+    const [report, ...histories] = check(await session.pipeline([['LATENCY', 'DOCTOR'], ...latest.map(([name]) => ['LATENCY', 'HISTORY', name])]));
+    setText(doctor, plain(report));
+    replace(events, latest.map((event, at) => card(event, plain(histories[at]))));
   }
 
   function card([name, time, last, worst], history) {
@@ -38,35 +30,17 @@ export function createLatency(app) {
   }
 
   async function loadThreshold() {
-    enable.hidden = true;
-    try {
-      const limit = Number(plain(await session.call('CONFIG', 'GET', 'latency-monitor-threshold')).flat()[1]);
-      setText(threshold, limit === 0 ? 'latency-monitor-threshold is 0: the server records no events.' : `Events of ${limit} ms or longer (latency-monitor-threshold).`);
-      enable.hidden = limit !== 0 || !app.store.canWrite;
-    } catch {
-      setText(threshold, '');
-    }
-  }
-
-  async function setThreshold() {
-    const text = `CONFIG SET latency-monitor-threshold ${THRESHOLD_MS}`;
-    if (!await confirm({ title: 'Record latency events?', text, action: 'Change the setting' })) return;
-    try {
-      await session.call('CONFIG', 'SET', 'latency-monitor-threshold', THRESHOLD_MS);
-      await loadThreshold();
-    } catch (error) {
-      message.error(describe(error));
-    }
+    const limit = await directive(session, 'latency-monitor-threshold');
+    setText(threshold, limit === '0' ? 'The server records no events, because latency-monitor-threshold is 0. To record events of 100 ms or longer, run CONFIG SET latency-monitor-threshold 100 at the prompt.'
+      : `Events of ${limit ?? '–'} ms or longer (latency-monitor-threshold).`);
   }
 
   return {
-    element: el('div', { class: 'view' }, el('div', { class: 'toolbar' }, threshold, enable), message.element, events, el('h3', {}, 'LATENCY DOCTOR'), doctor),
+    element: el('div', { class: 'view' }, threshold, message.element, events, el('h3', {}, 'LATENCY DOCTOR'), doctor),
     show() {
       loadThreshold();
       poll.start();
     },
-    hide() {
-      poll.stop();
-    },
+    hide: () => poll.stop(),
   };
 }

@@ -13,7 +13,7 @@ import { createCommands } from '/console/commands.js';
 import { createClients } from '/console/clients.js';
 import { createKeys } from '/console/keys.js';
 import { createMemory } from '/console/memory.js';
-import { createNodes } from '/console/nodes.js';
+import { createNodes, clusterInfo } from '/console/nodes.js';
 import { createPersistence } from '/console/persistence.js';
 import { createPrompt } from '/console/prompt.js';
 import * as format from '/console/format.js';
@@ -151,20 +151,10 @@ async function readHistograms() {
 async function watch() {
   if (Date.now() - watched < WATCH_MS || store.isDenied) return;
   watched = Date.now();
-  try {
-    const entries = (await session.call('SLOWLOG', 'GET', 128)).map(parseEntry);
-    const from = Date.now() / 1000 - 60;
-    app.watch.slow = entries.filter(({ time }) => time > from).length;
-  } catch {
-    app.watch.slow = 0;
-  }
+  const entries = await session.call('SLOWLOG', 'GET', 128).catch(() => []);
+  app.watch.slow = entries.map(parseEntry).filter(({ time }) => time > Date.now() / 1000 - 60).length;
   if (store.text('cluster_enabled') !== '1') return;
-  try {
-    const text = plain(await session.call('CLUSTER', 'INFO'));
-    app.watch.cluster = new Map(text.split('\r\n').filter(Boolean).map((line) => line.split(/:(.*)/s).slice(0, 2)));
-  } catch {
-    app.watch.cluster = null;
-  }
+  app.watch.cluster = await clusterInfo(session).catch(() => null);
 }
 
 const SHORTCUTS = [

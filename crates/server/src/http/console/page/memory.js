@@ -2,19 +2,20 @@
 // report.
 
 import { el, button, select, labeled, replace, setText, Facts, Message } from '/console/dom.js';
-import { Table } from '/console/table.js';
+import { Table, numberColumn, textColumn } from '/console/table.js';
 import { Patterns } from '/console/patterns.js';
-import { keyColumns, describeKeys } from '/console/keys.js';
+import { keyColumns } from '/console/keys.js';
 import { tabs } from '/console/tabs.js';
-import { describe, isError } from '/console/session.js';
+import { check, isError } from '/console/session.js';
 import { plain } from '/console/resp.js';
+import { identity } from '/console/bytes.js';
 import * as format from '/console/format.js';
 
 const BATCH_KEYS = 100;
 const TOP_KEYS = 100;
 const DRAW_MS = 500;
 // The pause after each batch, in relation to the time that the batch took.
-const LOADS = [['19', 'low (5 %)'], ['4', 'medium (20 %)'], ['0', 'high']];
+const LOADS = [['9', 'low (10 %)'], ['2', 'medium (33 %)'], ['0', 'high']];
 
 const pause = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
 
@@ -46,58 +47,61 @@ class MemoryScan {
   }
 
   async run() {
-    try {
-      for (const [db] of this.databases) await this.runIn(db);
-      this.isComplete = this.isRunning;
-    } finally {
-      this.isRunning = false;
-    }
+    for (const [db] of this.databases) await this.runIn(db);
+    this.isComplete = this.isRunning;
   }
 
+  // Each round trip reads the properties of one batch of keys, and the names of the next one.
   async runIn(db) {
     let cursor = '0';
+    let names = [];
     do {
       const began = performance.now();
-      const [next, names] = await this.session.callIn(db, 'SCAN', cursor, 'COUNT', BATCH_KEYS);
-      cursor = plain(next);
-      for (let at = 0; at < names.length; at += BATCH_KEYS) await this.measure(db, names.slice(at, at + BATCH_KEYS));
+      const batch = names.splice(0, BATCH_KEYS);
+      const isScanning = names.length === 0 && cursor !== null;
+      const replies = await this.session.pipelineIn(db, [...batch.flatMap((name) => this.commands(name)), ...(isScanning ? [['SCAN', cursor, 'COUNT', BATCH_KEYS]] : [])]);
+      if (isScanning) {
+        const [scanned] = check(replies.splice(-1));
+        cursor = plain(scanned[0]) === '0' ? null : scanned[0];
+        names = scanned[1];
+      }
+      this.count(db, batch, replies);
       await pause(Math.max(1, Math.min(2000, this.load * (performance.now() - began))));
-    } while (cursor !== '0' && this.isRunning);
+    } while ((cursor !== null || names.length > 0) && this.isRunning);
   }
 
-  async measure(db, names) {
-    const rows = await describeKeys(this.session, db, names);
-    if (this.withFrequency) {
-      const replies = await this.session.pipelineIn(db, names.map((name) => ['OBJECT', 'FREQ', name]));
-      rows.forEach((row, at) => { row.frequency = isError(replies[at]) ? NaN : replies[at]; });
-    }
-    for (const row of rows) {
-      row.db = db;
-      row.id = `${db} ${row.id}`;
+  commands(name) {
+    const commands = [['TYPE', name], ['PTTL', name], ['MEMORY', 'USAGE', name]];
+    return this.withFrequency ? [...commands, ['OBJECT', 'FREQ', name]] : commands;
+  }
+
+  count(db, names, replies) {
+    const each = this.withFrequency ? 4 : 3;
+    names.forEach((name, at) => {
+      const [type, pttl, bytes, frequency] = replies.slice(at * each, (at + 1) * each);
       this.keys += 1;
-      if (!(row.bytes >= 0)) continue; // deleted meanwhile, or not permitted
-      this.bytes += row.bytes;
+      if (!(bytes >= 0) || isError(type) || bytes === null) return; // deleted meanwhile, or not permitted
+      const row = { db, name, id: `${db} ${identity(name)}`, type: plain(type), pttl, bytes, frequency };
+      this.bytes += bytes;
       this.biggest.add(row);
       this.hottest.add(row);
       this.patterns.add(db, row);
-    }
+    });
   }
 }
 
 const shareOf = (total) => ({ share: (row) => row.bytes / total() });
 
 function patternColumns(total) {
-  const number = (id, label, text, more = {}) => ({ id, label, number: true, sort: (row) => row[id], text: (row) => text(row[id]), ...more });
   const computed = (id, label, f, text) => ({ id, label, number: true, sort: f, text: (row) => text(f(row)) });
   return [
-    { id: 'pattern', label: 'Pattern', sort: (row) => row.pattern, text: (row) => row.pattern },
-    { id: 'type', label: 'Type', sort: (row) => row.type, text: (row) => row.type },
-    number('bytes', 'Bytes', format.bytes, shareOf(total)),
+    textColumn('pattern', 'Pattern'), textColumn('type', 'Type'),
+    numberColumn('bytes', 'Bytes', format.bytes, shareOf(total)),
     computed('share', 'Share', (row) => (100 * row.bytes) / total(), format.percent),
-    number('keys', 'Keys', format.count),
+    numberColumn('keys', 'Keys', format.count),
     computed('mean', 'Bytes per key', (row) => row.bytes / row.keys, format.bytes),
     computed('lasting', 'Bytes without TTL', (row) => (100 * row.withoutTtl) / row.bytes, format.percent),
-    number('db', 'DB', String),
+    numberColumn('db', 'DB', String),
   ];
 }
 
@@ -107,21 +111,15 @@ function createServerReport(app) {
   const facts = new Facts();
 
   async function load() {
-    try {
-      const [report, stats] = await app.session.pipeline([['MEMORY', 'DOCTOR'], ['MEMORY', 'STATS']]);
-      setText(doctor, isError(report) ? describe(report) : plain(report));
-      if (isError(stats)) throw stats;
-      const rows = stats.entries.map(([name, value]) => [plain(name), plain(value)]).filter(([, value]) => !Array.isArray(value));
-      facts.update(rows.map(([name, value]) => [name, /ratio|percentage|count|^fragmentation$/.test(name) ? format.short(value) : format.bytes(value)]));
-      message.show('');
-    } catch (error) {
-      message.error(describe(error));
-    }
+    const [report, stats] = check(await app.session.pipeline([['MEMORY', 'DOCTOR'], ['MEMORY', 'STATS']]));
+    setText(doctor, plain(report));
+    const rows = plain(stats).filter(([, value]) => !Array.isArray(value));
+    facts.update(rows.map(([name, value]) => [name, /ratio|percentage|count|^fragmentation$/.test(name) ? format.short(value) : format.bytes(value)]));
   }
 
   return {
     element: el('div', { class: 'view' }, message.element, el('h3', {}, 'MEMORY DOCTOR'), doctor, el('h3', {}, 'MEMORY STATS'), el('div', { class: 'panel' }, facts.element)),
-    show: load,
+    show: () => message.attempt(load),
     hide() {},
   };
 }
@@ -132,16 +130,16 @@ export function createMemory(app) {
   const status = el('span', { class: 'note', role: 'status' });
   const progress = el('progress', { max: 1, hidden: true, 'aria-label': 'Progress of the scan' });
   const databases = el('select');
-  const load = select(LOADS, '4', (value) => { if (scan) scan.load = Number(value); });
+  const load = select(LOADS, '2', (value) => { if (scan) scan.load = Number(value); });
   const start = button('Scan', run, { class: 'primary' });
   const stop = button('Stop', () => { scan.isRunning = false; }, { hidden: true });
   const total = () => scan?.bytes || 1;
-  const sizes = keyColumns(app).map((column) => (column.id === 'bytes' ? { ...column, ...shareOf(total) } : column));
-  const empty = 'Scan the keys to fill this table. The scan reads TYPE, PTTL, OBJECT ENCODING and MEMORY USAGE of each key.';
-  const biggest = new Table({ columns: sizes, key: (row) => row.id, caption: 'Biggest keys', sort: 'bytes', empty });
+  const columns = keyColumns(app).slice(0, -1).map((column) => (column.id === 'bytes' ? { ...column, ...shareOf(total) } : column));
+  const empty = 'Scan the keys to fill this table. The scan reads TYPE, PTTL and MEMORY USAGE of each key.';
+  const biggest = new Table({ columns, key: (row) => row.id, caption: 'Biggest keys', sort: 'bytes', empty });
   const patterns = new Table({ columns: patternColumns(total), key: (row) => row.id, caption: 'Memory by pattern and type', sort: 'bytes', limit: 100, empty });
   const hottest = new Table({
-    columns: [...keyColumns(app), { id: 'frequency', label: 'Frequency', number: true, sort: (row) => row.frequency, text: (row) => String(row.frequency), share: (row) => row.frequency / 255 }],
+    columns: [...columns, numberColumn('frequency', 'Frequency', String, { share: (row) => row.frequency / 255 })],
     key: (row) => row.id, caption: 'Hot keys', sort: 'frequency', empty,
   });
   const hotNote = el('p', { class: 'note' });
@@ -168,15 +166,12 @@ export function createMemory(app) {
     const chosen = databases.value === 'all' ? all : [all.find(([db]) => String(db) === databases.value) ?? [Number(databases.value), NaN]];
     scan = new MemoryScan(session, chosen, Number(load.value), isLfu());
     const timer = setInterval(draw, DRAW_MS);
-    message.show('');
     draw();
-    try {
+    await message.attempt(async () => {
       if (Number.isNaN(scan.total)) scan.total = await session.callIn(chosen[0][0], 'DBSIZE');
       await scan.run();
-    } catch (error) {
-      scan.isRunning = false;
-      message.error(describe(error));
-    }
+    });
+    scan.isRunning = false;
     clearInterval(timer);
     draw();
   }

@@ -1,18 +1,14 @@
 // Replication and cluster: the role of this server, its replicas and their lag, and the map of the cluster.
 
-import { el, svg, replace, setText, Facts, Message, Poll } from '/console/dom.js';
+import { el, svg, replace, Facts, Message, Poll } from '/console/dom.js';
 import { Plot } from '/console/plot.js';
-import { Table } from '/console/table.js';
-import { describe } from '/console/session.js';
+import { Table, numberColumn, textColumn } from '/console/table.js';
 import { field, plain } from '/console/resp.js';
 import * as format from '/console/format.js';
 
 const SLOTS = 16384;
 const RANGES_MAX = 2000;
 const COLORS = 6;
-const sorted = (id) => (row) => row[id];
-const text = (id, label, more = {}) => ({ id, label, sort: sorted(id), text: (row) => String(row[id]), ...more });
-const number = (id, label, f) => ({ id, label, number: true, sort: sorted(id), text: (row) => f(row[id]) });
 
 function replicationFacts(store) {
   const get = (name) => store.text(name) ?? '–';
@@ -38,6 +34,12 @@ function replicas(store) {
     const acknowledged = Number(replica.get('offset'));
     return { address, state: replica.get('state'), offset: acknowledged, bytes: Math.max(0, offset - acknowledged), seconds: behind.get(address), heard: Number(replica.get('lag')) };
   });
+}
+
+// The fields of CLUSTER INFO.
+export async function clusterInfo(session) {
+  const text = plain(await session.call('CLUSTER', 'INFO'));
+  return new Map(text.split('\r\n').filter(Boolean).map((line) => line.split(/:(.*)/s).slice(0, 2)));
 }
 
 // The reply of CLUSTER SHARDS: shards with their slot ranges and nodes.
@@ -79,39 +81,32 @@ export function createNodes(app) {
   const stream = new Plot({ title: 'Replication stream', series: [{ label: 'written', read: (sample) => sample.offset }], format: format.bytesPerSecond, base: 1024 });
   const table = new Table({
     caption: 'Replicas', key: (row) => row.address, sort: 'bytes', empty: 'No replica is connected.',
-    columns: [text('address', 'Replica'), text('state', 'State', { style: (row) => (row.state === 'online' ? 'good' : 'bad') }), number('bytes', 'Lag', format.bytes),
-      number('seconds', 'Behind', format.seconds), number('heard', 'Last acknowledgment', (value) => `${format.seconds(value)} ago`), number('offset', 'Offset', format.count)],
+    columns: [textColumn('address', 'Replica'), textColumn('state', 'State', { style: (row) => (row.state === 'online' ? 'good' : 'bad') }), numberColumn('bytes', 'Lag', format.bytes),
+      numberColumn('seconds', 'Behind', format.seconds), numberColumn('heard', 'Last acknowledgment', (value) => `${format.seconds(value)} ago`), numberColumn('offset', 'Offset', format.count)],
   });
   const message = new Message();
   const map = el('div', { class: 'panel' });
   const clusterFacts = new Facts();
   const nodes = new Table({
     caption: 'Nodes of the cluster', key: (row) => row.id || row.address, sort: 'shard', limit: 500,
-    columns: [{ ...text('shard', 'Shard'), style: (row) => `c${row.shard % COLORS}` }, text('address', 'Node'), text('role', 'Role'),
-      text('health', 'Health', { style: (row) => (row.health === 'online' ? 'good' : 'bad') }), number('slots', 'Slots', format.count),
-      { id: 'ranges', label: 'Slot ranges', text: (row) => rangeText(row.ranges) }, number('offset', 'Offset', format.count), text('id', 'ID')],
+    columns: [numberColumn('shard', 'Shard', String, { style: (row) => `c${row.shard % COLORS}` }), textColumn('address', 'Node'), textColumn('role', 'Role'),
+      textColumn('health', 'Health', { style: (row) => (row.health === 'online' ? 'good' : 'bad') }), numberColumn('slots', 'Slots', format.count),
+      { id: 'ranges', label: 'Slot ranges', text: (row) => rangeText(row.ranges) }, numberColumn('offset', 'Offset', format.count), textColumn('id', 'ID')],
   });
   nodes.descending = false;
   const cluster = el('section', { class: 'view', hidden: true }, el('h2', {}, 'Cluster'), message.element, map, nodes.element, el('div', { class: 'panel' }, clusterFacts.element));
-  const poll = new Poll(5000, load);
+  const poll = new Poll(5000, () => message.attempt(load));
 
   async function load() {
     cluster.hidden = store.text('cluster_enabled') !== '1';
     if (cluster.hidden) return;
-    try {
-      const shards = parseShards(await session.call('CLUSTER', 'SHARDS'));
-      replace(map, slotMap(shards));
-      nodes.update(shards.flatMap((shard) => shard.nodes));
-      const info = plain(await session.call('CLUSTER', 'INFO'));
-      clusterFacts.update(info.split('\r\n').filter(Boolean).map((line) => line.split(/:(.*)/s).slice(0, 2)));
-      message.show('');
-    } catch (error) {
-      message.error(describe(error));
-    }
+    const shards = parseShards(await session.call('CLUSTER', 'SHARDS'));
+    replace(map, slotMap(shards));
+    nodes.update(shards.flatMap((shard) => shard.nodes));
+    clusterFacts.update([...await clusterInfo(session)]);
   }
 
-  const denied = el('p', { class: 'message', hidden: true });
-  setText(denied, 'The state of the replication needs the permission to run INFO.');
+  const denied = el('p', { class: 'message' }, 'The state of the replication needs the permission to run INFO.');
   const replication = el('section', { class: 'view' }, el('div', { class: 'panel' }, facts.element), el('div', { class: 'plots' }, lag.element, stream.element), table.element);
   return {
     element: el('div', { class: 'view' }, denied, cluster, replication),

@@ -2,7 +2,6 @@
 
 import { el, button, replace, Facts, Message } from '/console/dom.js';
 import { confirm } from '/console/dialog.js';
-import { describe } from '/console/session.js';
 import { plain } from '/console/resp.js';
 import * as format from '/console/format.js';
 
@@ -57,12 +56,9 @@ export function createPersistence(app) {
 
   async function run(command, text) {
     if (!await confirm({ title: `Run ${command}?`, text, action: command })) return;
-    try {
-      const reply = await session.call(command);
-      message.show(plain(reply));
-    } catch (error) {
-      message.error(describe(error));
-    }
+    let reply = '';
+    await message.attempt(async () => { reply = plain(await session.call(command)); });
+    if (reply) message.show(reply);
   }
 
   return {

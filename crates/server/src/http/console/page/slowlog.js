@@ -1,9 +1,9 @@
 // The slow log: commands that took longer than slowlog-log-slower-than.
 
 import { el, button, setText, Message, Poll } from '/console/dom.js';
-import { Table } from '/console/table.js';
+import { Table, numberColumn, textColumn } from '/console/table.js';
 import { confirm } from '/console/dialog.js';
-import { describe, isError } from '/console/session.js';
+import { isError } from '/console/session.js';
 import { plain } from '/console/resp.js';
 import { escape, preview, toFragment, toText } from '/console/bytes.js';
 import * as format from '/console/format.js';
@@ -11,17 +11,23 @@ import * as format from '/console/format.js';
 const ENTRIES_MAX = 128;
 const IS_CUT = /\.\.\. \(\d+ more (bytes|arguments)\)$/;
 
+// The value of a directive. Undefined if the user may not read it.
+export async function directive(session, name) {
+  const [reply] = await session.pipeline([['CONFIG', 'GET', name]]);
+  return isError(reply) ? undefined : plain(reply)[0]?.[1];
+}
+
 export function parseEntry([id, time, usec, args, address, name]) {
   return { id, time, usec, args, address: toText(address), name: toText(name), key: null };
 }
 
 const COLUMNS = [
   { id: 'time', label: 'Ended', sort: (row) => row.id, text: (row) => format.dateTime(row.time * 1000) },
-  { id: 'usec', label: 'Duration', number: true, sort: (row) => row.usec, text: (row) => format.micros(row.usec) },
+  numberColumn('usec', 'Duration', format.micros),
   { id: 'command', label: 'Command', sort: (row) => toText(row.args[0]).toUpperCase(), text: (row) => row.args.map((arg) => preview(arg, 60)).join(' '), style: () => 'mono' },
   { id: 'key', label: 'Key', link: (row) => row.link ?? '#/commands/slowlog', text: (row) => (row.key ? preview(row.key, 40) : '') },
-  { id: 'client', label: 'Client', sort: (row) => row.address, link: (row) => `#/clients/${encodeURIComponent(row.address)}`, text: (row) => row.address },
-  { id: 'name', label: 'Name', sort: (row) => row.name, text: (row) => row.name },
+  textColumn('address', 'Client', { link: (row) => `#/clients/${encodeURIComponent(row.address)}` }),
+  textColumn('name', 'Name'),
 ];
 
 export function createSlowLog(app) {
@@ -31,17 +37,12 @@ export function createSlowLog(app) {
   const table = new Table({ columns: COLUMNS, key: (row) => row.id, caption: 'Slow log', sort: 'time', limit: ENTRIES_MAX, empty: 'The slow log is empty.' });
   const reset = button('Clear the slow log', clear);
   const keys = new Map(); // the first key of each entry, by id
-  const poll = new Poll(5000, load);
+  const poll = new Poll(5000, () => message.attempt(load));
 
   async function load() {
-    try {
-      const entries = (await session.call('SLOWLOG', 'GET', ENTRIES_MAX)).map(parseEntry);
-      await findKeys(entries);
-      table.update(entries);
-      message.show('');
-    } catch (error) {
-      message.error(describe(error));
-    }
+    const entries = (await session.call('SLOWLOG', 'GET', ENTRIES_MAX)).map(parseEntry);
+    await findKeys(entries);
+    table.update(entries);
   }
 
   // Finds the first key of new entries. Commands without keys, and entries that were cut, have none.
@@ -60,23 +61,14 @@ export function createSlowLog(app) {
   }
 
   async function loadThreshold() {
-    try {
-      const [, value] = plain(await session.call('CONFIG', 'GET', 'slowlog-log-slower-than')).flat();
-      const limit = Number(value);
-      setText(note, limit < 0 ? 'slowlog-log-slower-than is negative: no command is recorded.' : `Commands that took ${format.micros(limit)} or longer (slowlog-log-slower-than), of the last ${ENTRIES_MAX}.`);
-    } catch {
-      setText(note, '');
-    }
+    const limit = Number(await directive(session, 'slowlog-log-slower-than'));
+    setText(note, limit < 0 ? 'slowlog-log-slower-than is negative: the server records no command.'
+      : `The last ${ENTRIES_MAX} commands that took longer than ${format.micros(limit)} (slowlog-log-slower-than).`);
   }
 
   async function clear() {
     if (!await confirm({ title: 'Clear the slow log?', text: 'SLOWLOG RESET removes all entries.', action: 'Clear' })) return;
-    try {
-      await session.call('SLOWLOG', 'RESET');
-      await load();
-    } catch (error) {
-      message.error(describe(error));
-    }
+    await message.attempt(() => session.call('SLOWLOG', 'RESET').then(load));
   }
 
   return {

@@ -6,6 +6,9 @@ import { el, setText } from '/console/dom.js';
 // `sort` returns the value to sort by (without it, the column is not sortable), `text` the text of the cell, `link` the
 // address that the text links to, `press` makes the text a button. `share` is the length of a bar in the cell (0 to 1).
 // `node` builds an element once per row.
+export const textColumn = (id, label, more = {}) => ({ id, label, sort: (row) => row[id], text: (row) => row[id], ...more });
+export const numberColumn = (id, label, format, more = {}) => ({ id, label, number: true, sort: (row) => row[id], text: (row) => format(row[id]), ...more });
+
 export class Table {
   constructor({ columns, key, caption, sort = null, descending = true, limit = 200, empty = 'Nothing to show.' }) {
     Object.assign(this, { columns, key, limit, sortBy: sort, descending, rows: [], shown: new Map() });

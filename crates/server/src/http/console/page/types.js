@@ -4,8 +4,9 @@ import { form, NOTE_ESCAPES } from '/console/dialog.js';
 import { isError } from '/console/session.js';
 import { plain } from '/console/resp.js';
 import { preview, escape, unescape, toBytes, toText, identity } from '/console/bytes.js';
-import { showValue, editable } from '/console/value.js';
-import { writeIfUnchanged } from '/console/guarded.js';
+import { numberColumn, textColumn } from '/console/table.js';
+import { showValue } from '/console/value.js';
+import { writeIfUnchanged, editValue } from '/console/guarded.js';
 import * as format from '/console/format.js';
 
 const PREVIEW_BYTES = 200;
@@ -15,7 +16,6 @@ const bytesColumn = (id, label) => ({
   id, label, sort: (row) => escape(row[id].subarray(0, PREVIEW_BYTES)), text: (row) => preview(row[id], PREVIEW_BYTES) || '(empty)',
   press: (row) => showValue(label, row[id]),
 });
-const numberColumn = (id, label, text = String) => ({ id, label, number: true, sort: (row) => row[id], text: (row) => text(row[id]) });
 
 // One step of HSCAN, SSCAN or ZSCAN: the next cursor, or null at the end, and the elements.
 async function scanStep({ session, db, key }, command, cursor, view) {
@@ -37,23 +37,13 @@ async function askAndRun({ session, db }, title, fields, command) {
   return form({ title, action: 'Save', fields, note: NOTE_ESCAPES, submit: (values) => session.callIn(db, ...command(values)) });
 }
 
-// Edits one value if it is unchanged. `read` returns the value, `write` makes the command that stores it.
-async function editValue(context, title, before, read, write, note = '') {
-  const { text, isEscaped } = editable(before);
-  return form({
-    title, action: 'Save', note: [isEscaped ? NOTE_ESCAPES : '', note].filter(Boolean).join(' '),
-    fields: [{ name: 'value', label: 'Value', value: text, rows: 8 }],
-    submit: ({ value }) => writeIfUnchanged(context, read, before, [write(isEscaped ? unescape(value) : toBytes(value))]),
-  });
-}
-
 const hash = {
   first: '0',
   canFilter: true,
   id: (row) => identity(row.field),
   name: (row) => row.field,
   columns: () => [bytesColumn('field', 'Field'), bytesColumn('value', 'Value'), numberColumn('bytes', 'Bytes', format.count),
-    { id: 'pttl', label: 'TTL', number: true, sort: (row) => row.pttl, text: (row) => format.ttl(row.pttl) }],
+    numberColumn('pttl', 'TTL', format.ttl)],
   async load(context, position, view) {
     const { session, db, key } = context;
     const { items, next } = await scanStep(context, 'HSCAN', position, view);
@@ -98,7 +88,7 @@ const zset = {
   canReverse: true,
   id: (row) => identity(row.member),
   name: (row) => row.member,
-  columns: () => [numberColumn('rank', 'Rank', (rank) => (rank < 0 ? '–' : String(rank))), { ...numberColumn('score', 'Score'), sort: (row) => Number(row.score) }, bytesColumn('member', 'Member')],
+  columns: () => [numberColumn('rank', 'Rank', (rank) => (rank < 0 ? '–' : String(rank))), numberColumn('score', 'Score', String, { sort: (row) => Number(row.score) }), bytesColumn('member', 'Member')],
   async load(context, position, view) {
     if (view.filter) {
       const { items, next } = await scanStep(context, 'ZSCAN', position, view);
@@ -129,7 +119,7 @@ const scoreText = (score) => score.text ?? toText(score);
 const list = {
   first: 0,
   id: (row) => row.index,
-  columns: () => [numberColumn('index', 'Index'), bytesColumn('value', 'Value'), numberColumn('bytes', 'Bytes', format.count)],
+  columns: () => [numberColumn('index', 'Index', String), bytesColumn('value', 'Value'), numberColumn('bytes', 'Bytes', format.count)],
   async load({ session, db, key, properties }, position, view) {
     const count = view.count();
     const items = await session.callIn(db, 'LRANGE', key, position, position + count - 1);
@@ -156,8 +146,8 @@ const stream = {
   first: '+',
   id: (row) => row.id,
   name: (row) => toBytes(row.id),
-  columns: () => [{ id: 'id', label: 'ID', text: (row) => row.id }, { id: 'time', label: 'Time', text: (row) => entryTime(row.id) },
-    { id: 'fields', label: 'Fields', text: (row) => row.text, press: (row) => showValue(`Entry ${row.id}`, toBytes(row.whole)) }],
+  columns: () => [textColumn('id', 'ID', { sort: null }), textColumn('time', 'Time', { sort: null }),
+    textColumn('text', 'Fields', { sort: null, press: (row) => showValue(`Entry ${row.id}`, toBytes(row.whole)) })],
   async load({ session, db, key }, position, view) {
     const count = view.count();
     const entries = await session.callIn(db, 'XREVRANGE', key, position, '-', 'COUNT', count);
@@ -177,6 +167,7 @@ function entryRow(id, items) {
   const parts = inPairs(items, (field, value) => [field, value]);
   return {
     id,
+    time: entryTime(id),
     text: parts.slice(0, 20).map(([field, value]) => `${preview(field, 40)}=${preview(value, 80)}`).join('  '),
     whole: parts.map(([field, value]) => `${escape(field)} = ${escape(value)}`).join('\n'),
   };
