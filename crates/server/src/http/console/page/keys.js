@@ -122,8 +122,8 @@ class Search {
 function createList(app) {
   const { session, store } = app;
   const input = el('input', { id: 'key-search', type: 'search', placeholder: 'part of a name, or a glob pattern: user:*', autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false' });
-  const databases = el('select', { onchange: () => { app.db = Number(databases.value); search(); } });
-  const types = select([['', 'all types'], ...TYPES.map((type) => [type, type])], '', () => search());
+  const databases = el('select', { onchange: () => { app.db = Number(databases.value); begin(); } });
+  const types = select([['', 'all types'], ...TYPES.map((type) => [type, type])], '', () => begin());
   const stop = button('Stop', () => { if (current) current.isStopped = true; });
   const progress = el('progress', { max: 1, 'aria-label': 'Progress of the search' });
   const status = el('span', { class: 'note', role: 'status' });
@@ -134,7 +134,7 @@ function createList(app) {
   let current = null;
   let shown = 0;
 
-  const bar = el('form', { class: 'toolbar', role: 'search', method: 'dialog', onsubmit: (event) => { event.preventDefault(); search(); } },
+  const bar = el('form', { class: 'toolbar', role: 'search', method: 'dialog', onsubmit: (event) => { event.preventDefault(); begin(); } },
     labeled('Database', databases), labeled('Name', input, { class: 'field grow' }), labeled('Type', types),
     el('button', { type: 'submit', class: 'primary' }, 'Search'), stop);
 
@@ -145,12 +145,12 @@ function createList(app) {
       known.has(db) ? `${db} (${format.plural(known.get(db), 'key')})` : String(db))));
   }
 
-  async function search() {
+  async function begin() {
     if (current) current.isStopped = true;
-    current = new Search(session, { db: app.db, text: input.value, type: types.value });
+    const search = new Search(session, { db: app.db, text: input.value, type: types.value });
+    current = search;
     table.update([]);
-    if (!await message.attempt(() => current.begin())) return;
-    await forward();
+    if (await message.attempt(() => search.begin()) && search === current) await forward();
   }
 
   async function forward() {
@@ -204,7 +204,7 @@ function createList(app) {
     element: el('div', { class: 'view' }, bar, el('div', { class: 'toolbar' }, previous, next, progress, status), message.element, table.element),
     show() {
       listDatabases();
-      if (!current || current.db !== app.db) search();
+      if (!current || current.db !== app.db) begin();
       else show(current.at);
     },
     hide() {

@@ -127,7 +127,9 @@ function showConnection() {
 
 function applyEvent(event) {
   lastEvent = Date.now();
+  const couldWrite = store.canWrite;
   store.apply(event);
+  if (store.canWrite !== couldWrite) showView(); // the views offer other buttons
   readHistograms();
   watch();
   open?.update?.();

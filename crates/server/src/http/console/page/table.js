@@ -52,11 +52,11 @@ export class Table {
 
   update(rows) {
     this.rows = rows;
-    const visible = this.sorted(rows).slice(0, this.limit);
+    // SCAN may return an element twice.
+    const visible = [...new Map(this.sorted(rows).slice(0, this.limit).map((row) => [this.key(row), row]))];
     const before = this.shown;
     this.shown = new Map();
-    visible.forEach((row, at) => {
-      const key = this.key(row);
+    visible.forEach(([key, row], at) => {
       const shown = before.get(key) ?? this.build(row);
       before.delete(key);
       this.shown.set(key, shown);
@@ -66,8 +66,7 @@ export class Table {
     for (const { element } of before.values()) element.remove();
     this.empty.hidden = visible.length > 0;
     this.scroller.hidden = visible.length === 0;
-    const hidden = rows.length - visible.length;
-    setText(this.more, hidden > 0 ? `${visible.length} of ${rows.length} rows are shown.` : '');
+    setText(this.more, rows.length > this.limit ? `${this.limit} of ${rows.length} rows are shown.` : '');
   }
 
   build(row) {
