@@ -7,15 +7,14 @@ const lossy = new TextDecoder('utf-8', { ignoreBOM: true });
 // Escapes with one letter, as redis-cli writes them.
 const LETTERS = new Map([[7, 'a'], [8, 'b'], [9, 't'], [10, 'n'], [13, 'r'], [92, '\\']]);
 const LETTER_BYTES = new Map([['a', 7], ['b', 8], ['t', 9], ['n', 10], ['r', 13], ['\\', 92], ['"', 34]]);
-// Characters that are invisible or change the direction of the text: control, format, and separator characters, private
-// use, and unassigned code points. They are shown as escapes.
+// Characters that are invisible or change the direction of the text. They are shown as escapes.
 const INVISIBLE = /[\p{C}\p{Zl}\p{Zp}]/u;
 
 export function toBytes(value) {
   return value instanceof Uint8Array ? value : encoder.encode(String(value));
 }
 
-// Decodes names and texts of the server itself. Invalid bytes become U+FFFD, so the result is not for keys or values.
+// Decodes texts of the server itself. Invalid bytes become U+FFFD, so this is not for keys and values.
 export function toText(value) {
   return value instanceof Uint8Array ? lossy.decode(value) : String(value ?? '');
 }
@@ -29,8 +28,7 @@ export function validText(bytes) {
   }
 }
 
-// Text that a text field can show and return unchanged: no carriage return, no control character other than tab and
-// line feed.
+// Text that a text field can show and return unchanged: the only control characters are tab and line feed.
 export function plainText(bytes) {
   const text = validText(bytes);
   return text === null || /[^\P{C}\n\t]/u.test(text) ? null : text;
@@ -96,10 +94,6 @@ export function identity(bytes) {
     out += String.fromCharCode(...bytes.subarray(at, at + 8192));
   }
   return out;
-}
-
-export function fromIdentity(text) {
-  return Uint8Array.from(text, (character) => character.charCodeAt(0));
 }
 
 // Lines of offset, 16 bytes in hexadecimal, and their ASCII characters.

@@ -37,10 +37,10 @@ const loadColumns = (total) => [
   numberColumn('output', 'Output', format.bytes, { title: 'Replies that the client has not read yet' })];
 
 function columns(app, total, kill) {
-  const list = [textColumn('addr', 'Client'), textColumn('name', 'Name'), textColumn('user', 'User'),
-    ...loadColumns(total), textColumn('cmd', 'Last command'),
+  const list = [textColumn('addr', 'Client'), ...loadColumns(total), textColumn('cmd', 'Last command'),
+    textColumn('name', 'Name'), textColumn('user', 'User'),
     numberColumn('idle', 'Idle', format.seconds), numberColumn('age', 'Age', format.seconds),
-    numberColumn('db', 'DB', String), textColumn('library', 'Library'), textColumn('flags', 'Flags', { title: 'N normal, S replica, M primary, P subscriber, x transaction, b blocked' })];
+    numberColumn('db', 'DB', String), textColumn('library', 'Library'), textColumn('flags', 'Flags')];
   if (kill) list.push({ id: 'kill', label: '', node: (row, current) => button('Kill', () => kill(current()), { class: 'small danger', 'aria-label': `Kill ${row.addr}` }) });
   return list;
 }

@@ -6,6 +6,7 @@ import { recentCommands } from '/console/commandstats.js';
 import { createSlowLog } from '/console/slowlog.js';
 import { createLatency } from '/console/latencyview.js';
 import { tabs } from '/console/tabs.js';
+import { INFO_DENIED } from '/console/store.js';
 import * as format from '/console/format.js';
 
 const COLUMNS = [
@@ -23,9 +24,13 @@ function alarm(id) {
 
 function createRates({ store }) {
   const table = new Table({ columns: COLUMNS, key: (row) => row.name, caption: 'Commands in the last 10 seconds', sort: 'share', limit: 500, empty: 'No command ran in the last 10 seconds.' });
-  const update = () => table.update(recentCommands(store));
+  const denied = el('p', { class: 'message' }, INFO_DENIED);
+  const update = () => {
+    denied.hidden = !store.isDenied;
+    table.update(recentCommands(store));
+  };
   return {
-    element: el('div', { class: 'view' }, table.element,
+    element: el('div', { class: 'view' }, denied, table.element,
       el('p', { class: 'note' }, 'The last 10 seconds. Times are execution times in the server. p50 and p99 come from LATENCY HISTOGRAM, whose buckets differ by a factor of two.')),
     update,
     show: update,

@@ -1,4 +1,4 @@
-// The health line: what is wrong with the server now, most severe first, each with the view that shows more.
+// The health line: what is wrong now, most severe first, each with the view that shows more.
 
 import * as format from '/console/format.js';
 import { pairs } from '/console/store.js';
@@ -34,7 +34,7 @@ export function findings(store, watch) {
 function session(watch, add) {
   if (watch.error) add(BAD, watch.error, 'prompt');
   if (watch.waitingMs > REPLY_MS_MAX) {
-    add(BAD, `The server has not replied to this console for ${format.seconds(watch.waitingMs / 1000)}. A long command or script may be running.`, 'commands/slowlog');
+    add(BAD, `The server has not replied to this console for ${format.seconds(watch.waitingMs / 1000)}. A long command may be running.`, 'commands/slowlog');
   }
 }
 
@@ -102,6 +102,8 @@ function since(store) {
 function cluster({ cluster: info }, add) {
   if (!info) return;
   if (info.get('cluster_state') !== 'ok') add(BAD, `The cluster is down: ${format.count(Number(info.get('cluster_slots_assigned')))} of 16,384 slots are assigned.`, 'nodes');
+  const missing = Number(info.get('cluster_known_nodes')) - Number(info.get('cluster_registered_nodes'));
+  if (missing > 0) add(WARN, `${format.plural(missing, 'node')} of the cluster not running.`, 'nodes');
   if (info.get('cluster_fenced') === '1') add(BAD, 'This node is fenced: it has lost its lease and serves no keys.', 'nodes');
 }
 

@@ -33,7 +33,7 @@ const byId = (id) => document.getElementById(id);
 const store = new Store();
 const session = new Session({ retry: true, onState: showState, onEvent: applyEvent });
 // What all views share. `watch` is what the health line shows in addition to INFO; `db` is the selected database.
-const app = { store, session, db: 0, watch: { waitingMs: 0, error: '', slow: 0, cluster: null } };
+const app = { store, session, db: 0, watch: { waitingMs: 0, silentMs: 0, error: '', slow: 0, cluster: null } };
 const login = createLogin(session, closeLogin);
 const views = new Map();
 const links = new Map();
@@ -110,10 +110,9 @@ async function showAccount() {
 
 function showConnection() {
   const state = byId('state');
-  const age = Date.now() - lastEvent;
-  const isStale = session.state === 'ready' && !store.isDenied && lastEvent > 0 && age > STALE_MS;
+  const isStale = app.watch.silentMs > STALE_MS;
   const text = {
-    ready: isStale ? `no data for ${format.seconds(age / 1000)}` : store.isDenied ? 'connected' : 'live',
+    ready: isStale ? `no data for ${format.seconds(app.watch.silentMs / 1000)}` : store.isDenied ? 'connected' : 'live',
     connecting: 'connecting…',
     login: 'not logged in',
     closed: `disconnected, trying again… ${session.problem}`,
@@ -160,12 +159,8 @@ async function watch() {
 }
 
 const SHORTCUTS = [
-  ['1 – 8', 'open a view'], ['/', 'search keys'], ['?', 'show this list'],
-  ['Esc', 'close a dialog, or go back from a key to the list'],
-  ['Tab, Enter', 'move to a control, and use it'],
-  ['← →', 'in the tabs: previous or next view; in a plot: select a moment'],
-  ['↑ ↓', 'at the prompt: earlier and later commands'],
-  ['Tab', 'at the prompt: complete the word'],
+  ['1 – 8', 'open a view'], ['/', 'search keys'], ['?', 'show this list'], ['Esc', 'close a dialog or a key'],
+  ['← →', 'next tab; in a plot: select a moment'], ['↑ ↓, Tab', 'at the prompt: history, completion'],
 ];
 
 function showShortcuts() {
@@ -216,7 +211,9 @@ function start() {
   document.addEventListener('keydown', moveInTabs);
   setInterval(() => {
     app.watch.waitingMs = session.waitingMs();
+    app.watch.silentMs = session.state === 'ready' && !store.isDenied && lastEvent > 0 ? Date.now() - lastEvent : 0;
     showConnection();
+    if (app.watch.silentMs > STALE_MS) open?.update?.();
   }, 1000);
   showView();
   session.connect();

@@ -4,6 +4,7 @@ import { el, svg, replace, Facts, Message, Poll } from '/console/dom.js';
 import { Plot } from '/console/plot.js';
 import { Table, numberColumn, textColumn } from '/console/table.js';
 import { field, plain } from '/console/resp.js';
+import { INFO_DENIED } from '/console/store.js';
 import * as format from '/console/format.js';
 
 const SLOTS = 16384;
@@ -18,12 +19,11 @@ function replicationFacts(store) {
     ['Last data from the primary', `${format.seconds(store.number('master_last_io_seconds_ago'))} ago`],
     ['Behind the primary', format.seconds(store.number('behind_primary_seconds'))],
     ['Offset applied', format.count(store.number('slave_repl_offset'))],
-    ['Read-only', get('slave_read_only') === '1' ? 'yes' : 'no'],
   ] : [['Role', 'primary']];
   const sync = get('master_sync_in_progress') === '1' ? [['Full copy from the primary', `${get('master_sync_perc')} %`, 'bad']] : [];
   const backlog = get('repl_backlog_active') === '1' ? `${format.bytes(store.number('repl_backlog_histlen'))} of ${format.bytes(store.number('repl_backlog_size'))}` : 'not active';
   return [...own, ...sync, ['Replicas', get('connected_slaves')], ['Replication offset', format.count(store.number('master_repl_offset'))],
-    ['Replication ID', get('master_replid')], ['Backlog', backlog], ['Failover', get('master_failover_state')]];
+    ['Backlog', backlog]];
 }
 
 function replicas(store) {
@@ -77,7 +77,7 @@ const rangeText = (ranges) => ranges.slice(0, 4).map(([first, last]) => (first =
 export function createNodes(app) {
   const { session, store } = app;
   const facts = new Facts();
-  const lag = new Plot({ title: 'Replication lag', note: 'bytes that the slowest replica has not acknowledged', series: [{ label: 'lag', read: (sample) => sample.lag }], format: format.bytes, base: 1024 });
+  const lag = new Plot({ title: 'Replication lag', note: 'of the slowest replica', series: [{ label: 'lag', read: (sample) => sample.lag }], format: format.bytes, base: 1024 });
   const stream = new Plot({ title: 'Replication stream', series: [{ label: 'written', read: (sample) => sample.offset }], format: format.bytesPerSecond, base: 1024 });
   const table = new Table({
     caption: 'Replicas', key: (row) => row.address, sort: 'bytes', empty: 'No replica is connected.',
@@ -88,17 +88,18 @@ export function createNodes(app) {
   const map = el('div', { class: 'panel' });
   const clusterFacts = new Facts();
   const nodes = new Table({
-    caption: 'Nodes of the cluster', key: (row) => row.id || row.address, sort: 'shard', limit: 500,
+    caption: 'Nodes of the cluster', key: (row) => row.id || row.address, sort: 'shard', descending: false, limit: 500,
     columns: [numberColumn('shard', 'Shard', String, { style: (row) => `c${row.shard % COLORS}` }), textColumn('address', 'Node'), textColumn('role', 'Role'),
       textColumn('health', 'Health', { style: (row) => (row.health === 'online' ? 'good' : 'bad') }), numberColumn('slots', 'Slots', format.count),
       { id: 'ranges', label: 'Slot ranges', text: (row) => rangeText(row.ranges) }, numberColumn('offset', 'Offset', format.count), textColumn('id', 'ID')],
   });
-  nodes.descending = false;
-  const cluster = el('section', { class: 'view', hidden: true }, el('h2', {}, 'Cluster'), message.element, map, nodes.element, el('div', { class: 'panel' }, clusterFacts.element));
+  const cluster = el('section', { class: 'view', hidden: true }, el('h2', {}, 'Cluster'), message.element, map, nodes.element);
+  const clusterPanel = el('div', { class: 'panel' }, clusterFacts.element);
   const poll = new Poll(5000, () => message.attempt(load));
 
   async function load() {
     cluster.hidden = store.text('cluster_enabled') !== '1';
+    clusterPanel.hidden = cluster.hidden;
     if (cluster.hidden) return;
     const shards = parseShards(await session.call('CLUSTER', 'SHARDS'));
     replace(map, slotMap(shards));
@@ -106,10 +107,10 @@ export function createNodes(app) {
     clusterFacts.update([...await clusterInfo(session)]);
   }
 
-  const denied = el('p', { class: 'message' }, 'The state of the replication needs the permission to run INFO.');
+  const denied = el('p', { class: 'message' }, INFO_DENIED);
   const replication = el('section', { class: 'view' }, el('div', { class: 'panel' }, facts.element), el('div', { class: 'plots' }, lag.element, stream.element), table.element);
   return {
-    element: el('div', { class: 'view' }, denied, cluster, replication),
+    element: el('div', { class: 'view' }, denied, cluster, replication, clusterPanel),
     update() {
       denied.hidden = !store.isDenied;
       replication.hidden = store.isDenied;

@@ -3,6 +3,7 @@
 import { el, replace, setText } from '/console/dom.js';
 import { Plot } from '/console/plot.js';
 import { findings, LEVELS } from '/console/health.js';
+import { INFO_DENIED } from '/console/store.js';
 import * as format from '/console/format.js';
 
 // With more workers, the plot shows the busiest, the mean and the idlest one.
@@ -51,10 +52,11 @@ export function createOverview(app) {
 
   function showHealth() {
     const found = findings(store, app.watch);
-    const key = JSON.stringify(found);
+    const key = JSON.stringify([found, store.isDenied, store.samples.length > 0]);
     if (key === shownHealth) return;
     shownHealth = key;
     if (store.isDenied) return showDenied();
+    if (found.length === 0 && store.samples.length === 0) return replace(health);
     if (found.length === 0) return replace(health, el('li', { class: 'good' }, el('b', {}, 'OK'), 'No problem detected.'));
     replace(health, found.map(({ level, text, view }) => el('li', { class: LEVELS[level] },
       el('b', {}, ['Problem', 'Warning', 'Note'][level]), el('a', { href: `#/${view}` }, text))));
@@ -62,7 +64,7 @@ export function createOverview(app) {
 
   function showDenied() {
     replace(health, el('li', { class: 'warn' }, el('b', {}, 'Warning'),
-      'The plots need the permission to run INFO (ACL rule +info), which this user does not have. The other views show what the user may see.'));
+      `${INFO_DENIED} The other views show what the user may see.`));
   }
 
   function showFacts() {

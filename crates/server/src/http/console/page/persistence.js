@@ -3,9 +3,10 @@
 import { el, button, replace, Facts, Message } from '/console/dom.js';
 import { confirm } from '/console/dialog.js';
 import { plain } from '/console/resp.js';
+import { INFO_DENIED } from '/console/store.js';
 import * as format from '/console/format.js';
 
-const DIRECTIVES = ['dir', 'dbfilename', 'save', 'appendonly', 'appendfsync', 'auto-aof-rewrite-percentage', 'auto-aof-rewrite-min-size'];
+const DIRECTIVES = ['dir', 'dbfilename', 'save', 'appendonly', 'appendfsync'];
 
 export function createPersistence(app) {
   const { session, store } = app;
@@ -18,7 +19,6 @@ export function createPersistence(app) {
 
   const get = (name) => store.text(name) ?? '–';
   const status = (name) => [get(name), get(name) === 'ok' ? 'good' : 'bad'];
-  const yes = (name) => (get(name) === '1' ? 'yes' : 'no');
 
   function snapshotFacts() {
     const last = store.number('rdb_last_save_time');
@@ -26,12 +26,11 @@ export function createPersistence(app) {
     const running = get('rdb_bgsave_in_progress') === '1';
     progress.hidden = !running;
     progress.value = all > 0 ? done / all : 0;
-    return [['Last snapshot, or start', `${format.dateTime(last * 1000)} (${format.seconds(Date.now() / 1000 - last)} ago)`],
+    return [['Last snapshot, or start', `${format.dateTime(last * 1000)}, ${format.seconds(Date.now() / 1000 - last)} ago`],
       ['Last BGSAVE', ...status('rdb_last_bgsave_status')],
       ['Changes since the last snapshot', format.count(store.number('rdb_changes_since_last_save'))],
       ['In progress', running ? `${format.count(done)} of ${format.count(all)} keys, ${format.seconds(store.number('rdb_current_bgsave_time_sec'))}` : 'no'],
       ['Duration of the last BGSAVE', format.seconds(store.number('rdb_last_bgsave_time_sec'))],
-      ['Snapshots since the start', get('rdb_saves')],
       ...(get('loading') === '1' ? [['Loading', `${get('loading_loaded_perc')} %, ${format.seconds(store.number('loading_eta_seconds'))} left`, 'bad']] : [])];
   }
 
@@ -41,8 +40,7 @@ export function createPersistence(app) {
     const size = store.number('aof_current_size');
     return [['Append-only file', 'on'], ['Last write', ...status('aof_last_write_status')],
       ['Size', format.bytes(size)], ['Size after the last rewrite', `${format.bytes(base)}${base > 0 ? ` (grown by ${format.percent((100 * (size - base)) / base)})` : ''}`],
-      ['Rewrite in progress', yes('aof_rewrite_in_progress')], ['Last rewrite', ...status('aof_last_bgrewrite_status')],
-      ['Duration of the last rewrite', format.seconds(store.number('aof_last_rewrite_time_sec'))],
+      ['Rewrite in progress', get('aof_rewrite_in_progress') === '1' ? 'yes' : 'no'], ['Last rewrite', ...status('aof_last_bgrewrite_status')],
       ['Not written yet', format.bytes(store.number('aof_buffer_length'))], ['Delayed fsyncs', get('aof_delayed_fsync')]];
   }
 
@@ -54,8 +52,8 @@ export function createPersistence(app) {
     }
   }
 
-  async function run(command, text) {
-    if (!await confirm({ title: `Run ${command}?`, text, action: command })) return;
+  async function run(command, file) {
+    if (!await confirm({ title: `Run ${command}?`, text: `The server writes ${file} in the background.`, action: command })) return;
     let reply = '';
     await message.attempt(async () => { reply = plain(await session.call(command)); });
     if (reply) message.show(reply);
@@ -67,15 +65,13 @@ export function createPersistence(app) {
       el('section', { class: 'panel' }, el('h3', {}, 'Append-only file (AOF)'), log.element),
       el('section', { class: 'panel' }, el('h3', {}, 'Settings'), settings.element))),
     update() {
-      if (store.isDenied) return message.show('The state of the persistence needs the permission to run INFO.');
+      if (store.isDenied) return message.show(INFO_DENIED);
       snapshots.update(snapshotFacts());
       return log.update(logFacts());
     },
     show() {
       replace(actions, store.canWrite ? [
-        button('BGSAVE', () => run('BGSAVE', 'The server writes a snapshot in the background.')),
-        button('BGREWRITEAOF', () => run('BGREWRITEAOF', 'The server writes a compact append-only file in the background.')),
-      ] : null);
+        button('BGSAVE', () => run('BGSAVE', 'a snapshot')), button('BGREWRITEAOF', () => run('BGREWRITEAOF', 'a compact append-only file'))] : null);
       loadSettings();
     },
     hide() {},

@@ -184,7 +184,7 @@ export function createPrompt() {
       isDue = false;
       const atEnd = pre.scrollTop + pre.clientHeight >= pre.scrollHeight - 20;
       setText(pre, received.join('\n'));
-      setText(status, `${count} messages${count > STREAM_LINES_MAX ? `, the last ${STREAM_LINES_MAX} are shown` : ''}`);
+      setText(status, `${count} messages, at most ${STREAM_LINES_MAX} are shown`);
       if (atEnd) pre.scrollTop = pre.scrollHeight;
     }
     function receive(push) {

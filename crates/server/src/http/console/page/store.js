@@ -2,6 +2,7 @@
 
 import { latencyDelta, percentiles } from '/console/latency.js';
 
+export const INFO_DENIED = 'This needs the permission to run INFO (ACL rule +info).';
 export const WINDOW_MS = 5 * 60 * 1000;
 const SAMPLES_MAX = 330;
 // The events of the last seconds, from which rates per command are computed.
@@ -21,13 +22,13 @@ export function pairs(text = '') {
 const RATES = {
   ops: 'total_commands_processed', input: 'total_net_input_bytes', output: 'total_net_output_bytes',
   hits: 'keyspace_hits', misses: 'keyspace_misses', expired: 'expired_keys', evicted: 'evicted_keys',
-  errors: 'total_error_replies', connections: 'total_connections_received', rejected: 'rejected_connections',
+  errors: 'total_error_replies', rejected: 'rejected_connections',
   offset: 'master_repl_offset', denied: 'acl_access_denied_cmd', delayedSyncs: 'aof_delayed_fsync',
 };
 // Fields whose value is a sample.
 const VALUES = {
   used: 'used_memory', rss: 'used_memory_rss', maxmemory: 'maxmemory', clients: 'connected_clients',
-  blocked: 'blocked_clients', pubsub: 'pubsub_clients',
+  blocked: 'blocked_clients',
 };
 
 export class Store {
@@ -166,7 +167,7 @@ export class Store {
     if (snapshot) snapshot.histograms = histograms;
   }
 
-  // Adds a mark for the loss of the connection, so that the plots have a gap.
+  // After the connection was lost, the plots have a gap.
   interrupt() {
     this.previous = null;
     this.histograms = null;
