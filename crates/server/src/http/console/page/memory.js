@@ -1,0 +1,205 @@
+// Memory: a scan that finds the biggest and the hottest keys and the patterns that use most memory, and the server's own
+// report.
+
+import { el, button, select, labeled, replace, setText, Facts, Message } from '/console/dom.js';
+import { Table, numberColumn, textColumn } from '/console/table.js';
+import { Patterns } from '/console/patterns.js';
+import { keyColumns } from '/console/keys.js';
+import { tabs } from '/console/tabs.js';
+import { check, isError } from '/console/session.js';
+import { plain } from '/console/resp.js';
+import { identity } from '/console/bytes.js';
+import * as format from '/console/format.js';
+
+const BATCH_KEYS = 100;
+const TOP_KEYS = 100;
+const DRAW_MS = 500;
+// The pause after each batch, in relation to the time that the batch took.
+const LOADS = [['9', 'low (10 %)'], ['2', 'medium (33 %)'], ['0', 'high']];
+
+const pause = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
+
+// The rows with the largest values.
+class Top {
+  constructor(value) {
+    this.value = value;
+    this.rows = [];
+  }
+
+  add(row) {
+    const value = this.value(row);
+    if (!(value >= 0) || (this.rows.length >= TOP_KEYS && value <= this.value(this.rows[TOP_KEYS - 1]))) return;
+    const at = this.rows.findIndex((other) => this.value(other) < value);
+    this.rows.splice(at < 0 ? this.rows.length : at, 0, row);
+    this.rows.length = Math.min(this.rows.length, TOP_KEYS);
+  }
+}
+
+// Reads the sizes of all keys with at most one batch in flight, and pauses between the batches.
+class MemoryScan {
+  constructor(session, databases, load, withFrequency) {
+    Object.assign(this, { session, databases, load, withFrequency });
+    this.biggest = new Top((row) => row.bytes);
+    this.hottest = new Top((row) => row.frequency);
+    this.patterns = new Patterns();
+    this.total = databases.reduce((sum, [, keys]) => sum + keys, 0);
+    Object.assign(this, { keys: 0, bytes: 0, isRunning: true, isComplete: false });
+  }
+
+  async run() {
+    for (const [db] of this.databases) await this.runIn(db);
+    this.isComplete = this.isRunning;
+  }
+
+  // Each round trip reads the properties of one batch of keys, and the names of the next one.
+  async runIn(db) {
+    let cursor = '0';
+    let names = [];
+    do {
+      const began = performance.now();
+      const batch = names.splice(0, BATCH_KEYS);
+      const isScanning = names.length === 0 && cursor !== null;
+      const replies = await this.session.pipelineIn(db, [...batch.flatMap((name) => this.commands(name)), ...(isScanning ? [['SCAN', cursor, 'COUNT', BATCH_KEYS]] : [])]);
+      if (isScanning) {
+        const [scanned] = check(replies.splice(-1));
+        cursor = plain(scanned[0]) === '0' ? null : scanned[0];
+        names = scanned[1];
+      }
+      this.count(db, batch, replies);
+      await pause(Math.max(1, Math.min(2000, this.load * (performance.now() - began))));
+    } while ((cursor !== null || names.length > 0) && this.isRunning);
+  }
+
+  commands(name) {
+    const commands = [['TYPE', name], ['PTTL', name], ['MEMORY', 'USAGE', name]];
+    return this.withFrequency ? [...commands, ['OBJECT', 'FREQ', name]] : commands;
+  }
+
+  count(db, names, replies) {
+    const each = this.withFrequency ? 4 : 3;
+    names.forEach((name, at) => {
+      const [type, pttl, bytes, frequency] = replies.slice(at * each, (at + 1) * each);
+      this.keys += 1;
+      if (!(bytes >= 0) || isError(type) || bytes === null) return; // deleted meanwhile, or not permitted
+      const row = { db, name, id: `${db} ${identity(name)}`, type: plain(type), pttl, bytes, frequency };
+      this.bytes += bytes;
+      this.biggest.add(row);
+      this.hottest.add(row);
+      this.patterns.add(db, row);
+    });
+  }
+}
+
+const shareOf = (total) => ({ share: (row) => row.bytes / total() });
+
+function patternColumns(total) {
+  const computed = (id, label, f, text) => ({ id, label, number: true, sort: f, text: (row) => text(f(row)) });
+  return [
+    textColumn('pattern', 'Pattern'), textColumn('type', 'Type'),
+    numberColumn('bytes', 'Bytes', format.bytes, shareOf(total)),
+    computed('share', 'Share', (row) => (100 * row.bytes) / total(), format.percent),
+    numberColumn('keys', 'Keys', format.count),
+    computed('mean', 'Bytes per key', (row) => row.bytes / row.keys, format.bytes),
+    computed('lasting', 'Bytes without TTL', (row) => (100 * row.withoutTtl) / row.bytes, format.percent),
+    numberColumn('db', 'DB', String),
+  ];
+}
+
+function createServerReport(app) {
+  const message = new Message();
+  const doctor = el('pre', { class: 'report' });
+  const facts = new Facts();
+
+  async function load() {
+    const [report, stats] = check(await app.session.pipeline([['MEMORY', 'DOCTOR'], ['MEMORY', 'STATS']]));
+    setText(doctor, plain(report));
+    const rows = plain(stats).filter(([, value]) => !Array.isArray(value));
+    facts.update(rows.map(([name, value]) => [name, /ratio|percentage|count|^fragmentation$/.test(name) ? format.short(value) : format.bytes(value)]));
+  }
+
+  return {
+    element: el('div', { class: 'view' }, message.element, el('h3', {}, 'MEMORY DOCTOR'), doctor, el('h3', {}, 'MEMORY STATS'), el('div', { class: 'panel' }, facts.element)),
+    show: () => message.attempt(load),
+    hide() {},
+  };
+}
+
+export function createMemory(app) {
+  const { session, store } = app;
+  const message = new Message();
+  const status = el('span', { class: 'note', role: 'status' });
+  const progress = el('progress', { max: 1, hidden: true, 'aria-label': 'Progress of the scan' });
+  const databases = el('select');
+  const load = select(LOADS, '2', (value) => { if (scan) scan.load = Number(value); });
+  const start = button('Scan', run, { class: 'primary' });
+  const stop = button('Stop', () => { scan.isRunning = false; }, { hidden: true });
+  const total = () => scan?.bytes || 1;
+  const columns = keyColumns(app).slice(0, -1).map((column) => (column.id === 'bytes' ? { ...column, ...shareOf(total) } : column));
+  const empty = 'Scan the keys to fill this table. The scan reads TYPE, PTTL and MEMORY USAGE of each key.';
+  const biggest = new Table({ columns, key: (row) => row.id, caption: 'Biggest keys', sort: 'bytes', empty });
+  const patterns = new Table({ columns: patternColumns(total), key: (row) => row.id, caption: 'Memory by pattern and type', sort: 'bytes', limit: 100, empty });
+  const hottest = new Table({
+    columns: [...columns, numberColumn('frequency', 'Frequency', String, { share: (row) => row.frequency / 255 })],
+    key: (row) => row.id, caption: 'Hot keys', sort: 'frequency', empty,
+  });
+  const hotNote = el('p', { class: 'note' });
+  let scan = null;
+
+  const isLfu = () => (store.text('maxmemory_policy') ?? '').includes('lfu');
+
+  function draw() {
+    biggest.update(scan.biggest.rows);
+    hottest.update(scan.hottest.rows);
+    patterns.update([...scan.patterns.groups.values()]);
+    const share = Math.min(1, scan.keys / (scan.total || 1));
+    progress.value = share;
+    progress.hidden = !scan.isRunning;
+    stop.hidden = !scan.isRunning;
+    start.disabled = scan.isRunning;
+    const state = scan.isRunning ? 'scanning' : scan.isComplete ? 'complete' : 'stopped';
+    const part = scan.isComplete ? '' : ` of ${format.count(scan.total)} (${format.percent(100 * share)})`;
+    setText(status, `${state}: ${format.count(scan.keys)}${part} keys, ${format.bytes(scan.bytes)}`);
+  }
+
+  async function run() {
+    const all = store.databases();
+    const chosen = databases.value === 'all' ? all : [all.find(([db]) => String(db) === databases.value) ?? [Number(databases.value), NaN]];
+    scan = new MemoryScan(session, chosen, Number(load.value), isLfu());
+    const timer = setInterval(draw, DRAW_MS);
+    draw();
+    await message.attempt(async () => {
+      if (Number.isNaN(scan.total)) scan.total = await session.callIn(chosen[0][0], 'DBSIZE');
+      await scan.run();
+    });
+    scan.isRunning = false;
+    clearInterval(timer);
+    draw();
+  }
+
+  function listDatabases() {
+    const known = store.databases();
+    replace(databases, known.length > 0 ? el('option', { value: 'all' }, `all (${format.plural(store.keys(), 'key')})`) : null,
+      (known.length > 0 ? known : [[0, NaN]]).map(([db, keys]) => el('option', { value: db }, keys >= 0 ? `${db} (${format.plural(keys, 'key')})` : String(db))));
+  }
+
+  const page = (...content) => ({ element: el('div', { class: 'view' }, content), show() {}, hide() {} });
+  const pages = tabs('Memory', 'memory', [
+    { id: '', title: 'Biggest keys', view: page(biggest.element) },
+    { id: 'patterns', title: 'By pattern', view: page(patterns.element) },
+    { id: 'hot', title: 'Hot keys', view: page(hotNote, hottest.element) },
+    { id: 'report', title: 'Server report', view: createServerReport(app) },
+  ]);
+
+  return {
+    element: el('div', { class: 'view' }, el('div', { class: 'toolbar' }, labeled('Database', databases), labeled('Load on the server', load), start, stop, progress, status), message.element, pages.element),
+    show(rest) {
+      if (!scan?.isRunning) listDatabases();
+      setText(hotNote, isLfu() ? 'The access frequency is logarithmic, from 0 to 255 (OBJECT FREQ).'
+        : `The server counts accesses only with an LFU policy. maxmemory-policy is ${store.text('maxmemory_policy') ?? 'unknown'}.`);
+      pages.show(rest);
+    },
+    hide() {
+      pages.hide();
+    },
+  };
+}

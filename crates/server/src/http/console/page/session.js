@@ -1,0 +1,204 @@
+// A session with the server: a WebSocket that carries RESP in both directions. A session logs in, keeps the order of
+// requests and replies, and connects again after it was closed.
+
+import { Decoder, Push, ReplyError, encode } from '/console/resp.js';
+import { concat } from '/console/bytes.js';
+
+const MESSAGE_BYTES_MAX = 1024 * 1024;
+const RETRY_MS = [300, 1000, 2000, 4000, 5000];
+// The time after which an unfinished connection attempt is abandoned.
+const CONNECT_MS_MAX = 10_000;
+
+export class ConnectionLost extends Error {}
+
+// The user and password of this page, which all of its sessions use. They exist only in this variable.
+let credentials = null;
+
+export function setCredentials(user, password) {
+  credentials = { user: user || 'default', password };
+}
+
+function address() {
+  return `${location.protocol === 'https:' ? 'wss' : 'ws'}://${location.host}/console/session`;
+}
+
+// States: connecting, login (credentials are needed), ready, closed.
+export class Session {
+  // `onState(session)` reports changes of `state`, `onEvent(event)` the events of the server, `onPush(push)` pushed
+  // replies. With `retry`, the session connects again after it was closed.
+  constructor({ name = 'console', retry = false, onState = () => {}, onEvent = null, onPush = () => {} }) {
+    Object.assign(this, { name, retry, onState, onEvent, onPush });
+    this.state = 'closed';
+    this.problem = ''; // why the session is not ready
+    this.attempts = 0;
+    this.waiting = [];
+    this.db = 0;
+  }
+
+  connect() {
+    const socket = new WebSocket(address(), 'brisk-console');
+    socket.binaryType = 'arraybuffer';
+    this.socket = socket;
+    this.db = 0;
+    this.decoder = new Decoder((reply) => this.receiveReply(reply));
+    this.setState('connecting');
+    const limit = setTimeout(() => socket.close(), CONNECT_MS_MAX);
+    socket.onopen = () => {
+      clearTimeout(limit);
+      this.login();
+    };
+    socket.onmessage = (message) => this.receive(message.data);
+    socket.onclose = () => {
+      clearTimeout(limit);
+      if (this.socket === socket) this.lost();
+    };
+  }
+
+  setState(state) {
+    this.state = state;
+    this.onState(this);
+  }
+
+  async login() {
+    const { socket } = this;
+    const auth = credentials ? ['AUTH', credentials.user, credentials.password] : [];
+    try {
+      const hello = await this.call('HELLO', 3, ...auth, 'SETNAME', this.name);
+      if (this.socket !== socket) return;
+      this.hello = hello;
+      this.attempts = 0;
+      this.problem = '';
+      if (this.onEvent) this.prepare(socket);
+      this.setState('ready');
+    } catch (error) {
+      if (this.socket !== socket || error instanceof ConnectionLost) return;
+      this.rejected(error);
+    }
+  }
+
+  // Requests the events. Reading keys in the console does not change their access times.
+  prepare(socket) {
+    socket.send('events on');
+    this.pipeline([['CLIENT', 'NO-TOUCH', 'ON']]).catch(() => {});
+  }
+
+  rejected(error) {
+    const needsLogin = error.code === 'NOAUTH' || error.code === 'WRONGPASS' || error.code === 'NOPERM';
+    this.problem = error.code === 'NOAUTH' ? '' : error.message;
+    if (!needsLogin) return this.socket.close();
+    credentials = null;
+    this.setState('login');
+  }
+
+  lost() {
+    const waiting = this.waiting.splice(0);
+    this.socket = null;
+    for (const { reject } of waiting) reject(new ConnectionLost(this.problem || 'The connection was closed.'));
+    this.setState('closed');
+    if (!this.retry) return;
+    const pause = RETRY_MS[Math.min(this.attempts, RETRY_MS.length - 1)];
+    this.attempts += 1;
+    this.retryTimer = setTimeout(() => this.connect(), pause);
+  }
+
+  close() {
+    this.retry = false;
+    clearTimeout(this.retryTimer);
+    this.socket?.close();
+  }
+
+  // Closes the connection and, with `retry`, connects again with the current credentials.
+  restart() {
+    clearTimeout(this.retryTimer);
+    this.attempts = 0;
+    const socket = this.socket;
+    this.socket = null;
+    socket?.close();
+    for (const { reject } of this.waiting.splice(0)) reject(new ConnectionLost('The connection was closed.'));
+    this.connect();
+  }
+
+  receive(data) {
+    try {
+      if (typeof data === 'string') this.onEvent?.(JSON.parse(data));
+      else this.decoder.push(new Uint8Array(data));
+    } catch (error) {
+      this.problem = error.message;
+      this.socket?.close();
+      console.error(error);
+    }
+  }
+
+  receiveReply(reply) {
+    const next = reply instanceof Push ? null : this.waiting.shift();
+    if (next) next.resolve(reply);
+    else this.onPush(reply);
+  }
+
+  // The time for which the oldest request has been waiting for its reply.
+  waitingMs() {
+    return this.waiting.length > 0 ? performance.now() - this.waiting[0].since : 0;
+  }
+
+  // Sends commands together. The replies contain errors as values.
+  pipeline(commands) {
+    if (!this.socket || this.socket.readyState !== WebSocket.OPEN) {
+      return Promise.reject(new ConnectionLost(this.problem || 'Not connected.'));
+    }
+    const since = performance.now();
+    const replies = commands.map(() => new Promise((resolve, reject) => {
+      this.waiting.push({ resolve, reject, since });
+    }));
+    const bytes = concat(commands.map(encode));
+    for (let at = 0; at < bytes.length; at += MESSAGE_BYTES_MAX) {
+      this.socket.send(bytes.subarray(at, at + MESSAGE_BYTES_MAX));
+    }
+    return Promise.all(replies);
+  }
+
+  // Sends a command whose replies are pushed: SUBSCRIBE, MONITOR.
+  send(args) {
+    this.socket.send(encode(args));
+  }
+
+  // Sends one command, and throws a ReplyError if the reply is an error.
+  async call(...args) {
+    const [reply] = await this.pipeline([args]);
+    if (reply instanceof ReplyError) throw reply;
+    return reply;
+  }
+
+  // Sends commands for one database. Only this function changes the database of the session.
+  async pipelineIn(db, commands) {
+    if (db === this.db) return this.pipeline(commands);
+    this.db = db;
+    const [selected, ...replies] = await this.pipeline([['SELECT', db], ...commands]);
+    if (selected instanceof ReplyError) {
+      this.db = NaN;
+      throw selected;
+    }
+    return replies;
+  }
+
+  async callIn(db, ...args) {
+    const [reply] = await this.pipelineIn(db, [args]);
+    if (reply instanceof ReplyError) throw reply;
+    return reply;
+  }
+}
+
+// The text of an error for the operator: the server's words, and for MOVED and ASK the node that has the key.
+export function describe(error) {
+  if (!(error instanceof ReplyError)) return error.message || String(error);
+  const moved = /^(MOVED|ASK) (\d+) (\S+)/.exec(error.message);
+  return moved ? `${error.message} (the key is in slot ${moved[2]}, which ${moved[3]} serves)` : error.message;
+}
+
+export const isError = (reply) => reply instanceof ReplyError;
+
+// Throws the first error among replies.
+export function check(replies) {
+  const error = replies.find(isError);
+  if (error) throw error;
+  return replies;
+}

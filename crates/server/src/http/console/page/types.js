@@ -1,0 +1,182 @@
+// How each type of collection is read in pages, and which commands change its elements.
+
+import { form, NOTE_ESCAPES } from '/console/dialog.js';
+import { isError } from '/console/session.js';
+import { plain } from '/console/resp.js';
+import { preview, escape, unescape, toBytes, toText, identity } from '/console/bytes.js';
+import { numberColumn, textColumn } from '/console/table.js';
+import { showValue } from '/console/value.js';
+import { writeIfUnchanged, editValue } from '/console/guarded.js';
+import * as format from '/console/format.js';
+
+const PREVIEW_BYTES = 200;
+
+// A column of bytes that opens the whole value.
+const bytesColumn = (id, label) => ({
+  id, label, sort: (row) => escape(row[id].subarray(0, PREVIEW_BYTES)), text: (row) => preview(row[id], PREVIEW_BYTES) || '(empty)',
+  press: (row) => showValue(label, row[id]),
+});
+
+// One step of HSCAN, SSCAN or ZSCAN: the next cursor, or null at the end, and the elements.
+async function scanStep({ session, db, key }, command, cursor, view) {
+  const match = view.filter ? ['MATCH', unescape(view.filter)] : [];
+  let at = cursor;
+  // A selective filter may match nothing in many steps.
+  for (let step = 0; step < 200; step += 1) {
+    const [next, items] = await session.callIn(db, command, key, at, 'COUNT', view.count(), ...match);
+    at = plain(next);
+    if (items.length > 0 || at === '0') return { items, next: at === '0' ? null : at };
+  }
+  return { items: [], next: at };
+}
+
+const inPairs = (items, make) => Array.from({ length: items.length / 2 }, (_, at) => make(items[2 * at], items[2 * at + 1]));
+
+// The values of a form are text in which escapes stand for bytes.
+async function askAndRun({ session, db }, title, fields, command) {
+  return form({ title, action: 'Save', fields, note: NOTE_ESCAPES, submit: (values) => session.callIn(db, ...command(values)) });
+}
+
+const hash = {
+  first: '0',
+  canFilter: true,
+  id: (row) => identity(row.field),
+  name: (row) => row.field,
+  columns: () => [bytesColumn('field', 'Field'), bytesColumn('value', 'Value'), numberColumn('bytes', 'Bytes', format.count),
+    numberColumn('pttl', 'TTL', format.ttl)],
+  async load(context, position, view) {
+    const { session, db, key } = context;
+    const { items, next } = await scanStep(context, 'HSCAN', position, view);
+    const rows = inPairs(items, (field, value) => ({ field, value, bytes: value.length }));
+    if (rows.length === 0) return { rows, next };
+    const [ttls] = await session.pipelineIn(db, [['HPTTL', key, 'FIELDS', rows.length, ...rows.map((row) => row.field)]]);
+    if (!isError(ttls)) rows.forEach((row, at) => { row.pttl = ttls[at]; });
+    return { rows, next };
+  },
+  add: [{
+    label: 'Set a field…',
+    run: (context) => askAndRun(context, 'Set a field', [{ name: 'field', label: 'Field' }, { name: 'value', label: 'Value', rows: 4 }],
+      ({ field, value }) => ['HSET', context.key, unescape(field), unescape(value)]),
+  }],
+  edit: (context, row) => editValue(context, `Edit the field ${preview(row.field, 60)}`, row.value, ['HGET', context.key, row.field],
+    (value) => ['HSET', context.key, row.field, value], row.pttl > 0 ? 'Saving removes the TTL of the field.' : ''),
+  removeCommand: 'HDEL',
+  remove: ({ session, db, key }, row) => session.callIn(db, 'HDEL', key, row.field),
+};
+
+const set = {
+  first: '0',
+  canFilter: true,
+  id: (row) => identity(row.member),
+  name: (row) => row.member,
+  columns: () => [bytesColumn('member', 'Member')],
+  async load(context, position, view) {
+    const { items, next } = await scanStep(context, 'SSCAN', position, view);
+    return { rows: items.map((member) => ({ member })), next };
+  },
+  add: [{
+    label: 'Add a member…',
+    run: (context) => askAndRun(context, 'Add a member', [{ name: 'member', label: 'Member' }], ({ member }) => ['SADD', context.key, unescape(member)]),
+  }],
+  removeCommand: 'SREM',
+  remove: ({ session, db, key }, row) => session.callIn(db, 'SREM', key, row.member),
+};
+
+const zset = {
+  first: 0,
+  canFilter: true,
+  canReverse: true,
+  id: (row) => identity(row.member),
+  name: (row) => row.member,
+  columns: () => [numberColumn('rank', 'Rank', (rank) => (rank < 0 ? '–' : String(rank))), numberColumn('score', 'Score', String, { sort: (row) => Number(row.score) }), bytesColumn('member', 'Member')],
+  async load(context, position, view) {
+    if (view.filter) {
+      const { items, next } = await scanStep(context, 'ZSCAN', position, view);
+      return { rows: inPairs(items, (member, score) => ({ rank: -1, member, score: scoreText(score) })), next };
+    }
+    const count = view.count();
+    const order = view.isReversed ? ['REV'] : [];
+    const items = await context.session.callIn(context.db, 'ZRANGE', context.key, position, position + count - 1, ...order, 'WITHSCORES');
+    const rows = items.map(([member, score], at) => ({ rank: position + at, member, score: scoreText(score) }));
+    return { rows, next: rows.length === count && position + count < context.properties.length ? position + count : null };
+  },
+  add: [{
+    label: 'Add a member…',
+    run: (context) => askAndRun(context, 'Add a member', [{ name: 'member', label: 'Member' }, { name: 'score', label: 'Score' }],
+      ({ member, score }) => ['ZADD', context.key, score, unescape(member)]),
+  }],
+  edit: (context, row) => form({
+    title: `Score of ${preview(row.member, 60)}`, action: 'Save', fields: [{ name: 'score', label: 'Score', value: row.score }],
+    submit: ({ score }) => context.session.callIn(context.db, 'ZADD', context.key, 'XX', score, row.member),
+  }),
+  removeCommand: 'ZREM',
+  remove: ({ session, db, key }, row) => session.callIn(db, 'ZREM', key, row.member),
+};
+
+// A score is a double in RESP3 and a string in RESP2 and in ZSCAN.
+const scoreText = (score) => score.text ?? toText(score);
+
+const list = {
+  first: 0,
+  id: (row) => row.index,
+  columns: () => [numberColumn('index', 'Index', String), bytesColumn('value', 'Value'), numberColumn('bytes', 'Bytes', format.count)],
+  async load({ session, db, key, properties }, position, view) {
+    const count = view.count();
+    const items = await session.callIn(db, 'LRANGE', key, position, position + count - 1);
+    const rows = items.map((value, at) => ({ index: position + at, value, bytes: value.length }));
+    return { rows, next: rows.length === count && position + count < properties.length ? position + count : null };
+  },
+  add: ['LPUSH', 'RPUSH'].map((command) => ({
+    label: command === 'LPUSH' ? 'Add at the head…' : 'Add at the tail…',
+    run: (context) => askAndRun(context, command, [{ name: 'value', label: 'Value', rows: 4 }], ({ value }) => [command, context.key, unescape(value)]),
+  })),
+  edit: (context, row) => editValue(context, `Edit the element ${row.index}`, row.value, ['LINDEX', context.key, row.index],
+    (value) => ['LSET', context.key, row.index, value]),
+  // LREM removes by value, so the element at this index is replaced by a unique value first, in one transaction.
+  name: (row) => row.value,
+  removeCommand: 'LREM',
+  async remove(context, row) {
+    const unique = `console-removes-${crypto.getRandomValues(new Uint32Array(4)).join('-')}`;
+    await writeIfUnchanged(context, ['LINDEX', context.key, row.index], row.value,
+      [['LSET', context.key, row.index, unique], ['LREM', context.key, 1, unique]]);
+  },
+};
+
+const stream = {
+  first: '+',
+  id: (row) => row.id,
+  name: (row) => toBytes(row.id),
+  columns: () => [textColumn('id', 'ID', { sort: null }), textColumn('time', 'Time', { sort: null }),
+    textColumn('text', 'Fields', { sort: null, press: (row) => showValue(`Entry ${row.id}`, toBytes(row.whole)) })],
+  async load({ session, db, key }, position, view) {
+    const count = view.count();
+    const entries = await session.callIn(db, 'XREVRANGE', key, position, '-', 'COUNT', count);
+    const rows = entries.map(([id, items]) => entryRow(toText(id), items));
+    return { rows, next: rows.length === count ? `(${rows[rows.length - 1].id}` : null };
+  },
+  add: [{
+    label: 'Add an entry…',
+    run: (context) => askAndRun(context, 'Add an entry (XADD)', [{ name: 'field', label: 'Field' }, { name: 'value', label: 'Value', rows: 4 }],
+      ({ field, value }) => ['XADD', context.key, '*', unescape(field), unescape(value)]),
+  }],
+  removeCommand: 'XDEL',
+  remove: ({ session, db, key }, row) => session.callIn(db, 'XDEL', key, row.id),
+};
+
+function entryRow(id, items) {
+  const parts = inPairs(items, (field, value) => [field, value]);
+  return {
+    id,
+    time: entryTime(id),
+    text: parts.slice(0, 20).map(([field, value]) => `${preview(field, 40)}=${preview(value, 80)}`).join('  '),
+    whole: parts.map(([field, value]) => `${escape(field)} = ${escape(value)}`).join('\n'),
+  };
+}
+
+// The time of an ID that the server has generated.
+function entryTime(id) {
+  const ms = Number(id.split('-')[0]);
+  return ms > 1e12 && ms < 1e14 ? format.dateTime(ms) : '–';
+}
+
+export const TYPES = { hash, set, zset, list, stream };
