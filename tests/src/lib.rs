@@ -15,6 +15,7 @@ pub mod records;
 pub mod sentinels;
 pub mod snapshots;
 pub mod web;
+pub mod websocket;
 
 use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::{Conn, Launch, Server};

@@ -40,6 +40,7 @@ mod cluster_topology;
 mod command_table;
 mod comparison;
 mod config;
+mod console;
 mod crash;
 mod declared_keys;
 mod diagnostics;

@@ -252,6 +252,23 @@ impl Choice for Protection {
         &[("no", Self::No), ("yes", Self::Yes), ("local", Self::Local)];
 }
 
+/// `http-console`: whether the HTTP port serves the console, and whether its page offers changes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Console {
+    /// `no`
+    #[default]
+    No,
+    /// `yes`: the page offers nothing that changes data or settings.
+    Yes,
+    /// `write`
+    Write,
+}
+
+impl Choice for Console {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("no", Self::No), ("yes", Self::Yes), ("write", Self::Write)];
+}
+
 /// `cluster-etcd-loss`: what a primary does when it cannot renew its lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CoordinatorLoss {

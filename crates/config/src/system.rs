@@ -15,10 +15,14 @@ pub const FILES_RESERVED: u64 = 32;
 /// Maximum number of simultaneous HTTP connections.
 pub const HTTP_CONNECTIONS_MAX: usize = 64;
 
+/// Maximum number of simultaneous consoles. Each has an HTTP connection and a session.
+pub const CONSOLES_MAX: usize = 16;
+
 /// Returns the number of descriptors that are not for clients, including those of the admin lane
 /// and of HTTP.
 pub fn reserved(config: &Config) -> u64 {
-    let http = if config.network.http_port > 0 { HTTP_CONNECTIONS_MAX as u64 } else { 0 };
+    let http = (HTTP_CONNECTIONS_MAX + CONSOLES_MAX) as u64;
+    let http = if config.network.http_port > 0 { http } else { 0 };
     FILES_RESERVED + config.clients.admin_maxclients.unsigned_abs() + http
 }
 

@@ -71,7 +71,8 @@ const YOUNGER: &str = "accepts the arguments of later versions, so arity and arg
 const TABLES: &str =
     "lists the whole command table, and one side has commands that the other lacks";
 const FRAMES: &str = "changes the number of replies";
-const SCRIPTS: &str = "random text is not a valid script; the generator writes valid scripts itself";
+const SCRIPTS: &str =
+    "random text is not a valid script; the generator writes valid scripts itself";
 const LISTENS: &str = "changes the number of replies; the stream's listener does it";
 
 /// Commands that never appear in a stream.

@@ -315,7 +315,7 @@ pub fn scan<T>(cursor: impl ToArg) -> Command<(), (u64, Vec<T>), options::Scan> 
     Command::typed(request)
 }
 
-/// Sorts the elements of a list, set or sorted set, and may store the result.
+/// Sorts the elements of a list, set or sorted set, and optionally stores the result.
 ///
 /// `SORT key [BY pattern] [LIMIT offset count] [GET pattern …] [ASC | DESC] [ALPHA]`
 ///
@@ -327,7 +327,7 @@ pub fn sort<T>(key: impl ToArg) -> Command<(), Vec<T>, options::Sort> {
     Command::typed(request)
 }
 
-/// Sorts the elements of a list, set or sorted set, and may store the result.
+/// Sorts the elements of a list, set or sorted set, and optionally stores the result.
 ///
 /// `SORT key [BY pattern] [LIMIT offset count] [GET pattern …] [ASC | DESC] [ALPHA] STORE destination`
 ///

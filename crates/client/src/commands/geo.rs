@@ -63,7 +63,7 @@ pub fn geopos(key: impl ToArg, members: impl ToArgs) -> Command<(), Vec<Option<(
     Command::typed(request)
 }
 
-/// Returns or stores the members within a distance of a point.
+/// Returns or stores the members within a given distance of a point.
 ///
 /// `GEORADIUS key longitude latitude radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count
 /// [ANY]] [ASC | DESC]`
@@ -89,7 +89,7 @@ pub fn georadius<T>(
     Command::typed(request)
 }
 
-/// Returns or stores the members within a distance of a point.
+/// Returns or stores the members within a given distance of a point.
 ///
 /// `GEORADIUS key longitude latitude radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count
 /// [ANY]] [ASC | DESC] STORE destination`
@@ -119,7 +119,7 @@ pub fn georadius_store(
     Command::typed(request)
 }
 
-/// Returns or stores the members within a distance of a point.
+/// Returns or stores the members within a given distance of a point.
 ///
 /// `GEORADIUS key longitude latitude radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count
 /// [ANY]] [ASC | DESC] STOREDIST destination`
@@ -149,7 +149,7 @@ pub fn georadius_store_dist(
     Command::typed(request)
 }
 
-/// Returns the members within a distance of a point. Read-only.
+/// Returns the members within a given distance of a point. Read-only.
 ///
 /// `GEORADIUS_RO key longitude latitude radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT
 /// count [ANY]] [ASC | DESC]`
@@ -173,7 +173,7 @@ pub fn georadius_ro<T>(
     Command::typed(request)
 }
 
-/// Returns or stores the members within a distance of a member.
+/// Returns or stores the members within a given distance of a member.
 ///
 /// `GEORADIUSBYMEMBER key member radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count
 /// [ANY]] [ASC | DESC]`
@@ -197,7 +197,7 @@ pub fn georadiusbymember<T>(
     Command::typed(request)
 }
 
-/// Returns or stores the members within a distance of a member.
+/// Returns or stores the members within a given distance of a member.
 ///
 /// `GEORADIUSBYMEMBER key member radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count
 /// [ANY]] [ASC | DESC] STORE destination`
@@ -225,7 +225,7 @@ pub fn georadiusbymember_store(
     Command::typed(request)
 }
 
-/// Returns or stores the members within a distance of a member.
+/// Returns or stores the members within a given distance of a member.
 ///
 /// `GEORADIUSBYMEMBER key member radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count
 /// [ANY]] [ASC | DESC] STOREDIST destination`
@@ -253,7 +253,7 @@ pub fn georadiusbymember_store_dist(
     Command::typed(request)
 }
 
-/// Returns the members within a distance of a member. Read-only.
+/// Returns the members within a given distance of a member. Read-only.
 ///
 /// `GEORADIUSBYMEMBER_RO key member radius <M | KM | FT | MI> [WITHCOORD] [WITHDIST] [WITHHASH] [COUNT count
 /// [ANY]] [ASC | DESC]`

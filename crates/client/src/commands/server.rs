@@ -71,7 +71,7 @@ pub fn acl_help() -> Command<(), Vec<String>> {
     Command::typed(Request::new("ACL HELP", PLAIN))
 }
 
-/// Shows all users in the format of an aclfile.
+/// Shows all users in ACL file format.
 ///
 /// `ACL LIST`
 ///

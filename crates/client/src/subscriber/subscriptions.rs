@@ -284,7 +284,10 @@ impl Future for Confirmation<'_> {
             state.subscriptions.add(&this.changes, until, cx.waker())
         });
         let Some(call) = state.subscriptions.calls.get_mut(&number) else {
-            return Poll::Ready(Err(Error::new(Kind::Invalid, "a subscription request was polled after it had completed")));
+            return Poll::Ready(Err(Error::new(
+                Kind::Invalid,
+                "a subscription request was polled after it had completed",
+            )));
         };
         if call.left > 0 {
             call.waker.clone_from(cx.waker());

@@ -49,7 +49,9 @@ pub enum DocumentError {
     RepeatedMigration(MigrationId),
     #[error("migration {0} has no slots, or its source is its target")]
     EmptyMigration(MigrationId),
-    #[error("slot {slot} of migration {id} is also in another migration, or the source of the migration does not own it")]
+    #[error(
+        "slot {slot} of migration {id} is also in another migration, or the source of the migration does not own it"
+    )]
     MigratingSlot { id: MigrationId, slot: u16 },
     #[error("node {0} is a member and removed")]
     RemovedMember(NodeId),

@@ -1,6 +1,6 @@
 //! Listening addresses and socket options. The settings and their directives.
 
-use crate::choice::IoBackend;
+use crate::choice::{Console, IoBackend};
 use crate::directive::{Directive, INT_MAX, Kind, choice, field};
 use crate::special;
 use crate::value::Text;
@@ -34,6 +34,10 @@ pub struct Network {
     pub http_user: Text,
     /// `http-password`.
     pub http_password: Text,
+    /// `http-console`.
+    pub http_console: Console,
+    /// `http-console-hosts`.
+    pub http_console_hosts: Text,
     /// `tcp-backlog`.
     pub tcp_backlog: i64,
     /// `tcp-keepalive`.
@@ -117,6 +121,15 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         )
         .sensitive()
         .binary(),
+    Directive::choice("http-console", "no", choice!(network.http_console)).about(
+        "Serve the console, a page for browsers, on http-port. A browser has the permissions of \
+         the user that logs in. With yes, the page offers no editors and no buttons that change \
+         something; write offers them.",
+    ),
+    Directive::text("http-console-hosts", "", field!(network.http_console_hosts)).about(
+        "Host names, separated by blanks, in the URLs by which browsers may open the console. \
+         Addresses and localhost are always allowed.",
+    ),
     Directive::integer("tcp-backlog", "511", (0, INT_MAX), field!(network.tcp_backlog))
         .about(
             "Maximum number of connections that wait to be accepted. The kernel limits it to \

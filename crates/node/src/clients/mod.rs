@@ -55,6 +55,8 @@ pub mod flag {
     pub const AWAITS_END: u32 = 1 << 18;
     /// The client is another node of the cluster, which forwards messages.
     pub const CLUSTER_PEER: u32 = 1 << 19;
+    /// The client has logged in, or the default user needs no password.
+    pub const AUTHENTICATED: u32 = 1 << 20;
 }
 
 /// The data of a client that other threads may read.

@@ -5,9 +5,10 @@ use crate::core::Core;
 use brisk_acl::Denied;
 use brisk_engine::ReplyBuffer;
 use brisk_net::listeners::Replacement;
-use brisk_reactor::{OutputBytes, Token, Waker};
+use brisk_reactor::{OutputBytes, PeerAddr, Token, Waker};
 use brisk_structures::poison::EvenPoisoned;
 use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -44,6 +45,21 @@ pub enum Message {
     Keepalive(u32),
     /// Do this work between two commands.
     Run(Work),
+    /// Serve this connection, which another thread has accepted.
+    Adopt(Box<NewConnection>),
+}
+
+/// A connection to be served by a worker, for a client that is connected to another thread.
+#[derive(Debug)]
+pub struct NewConnection {
+    /// The end of a socket pair. The thread forwards the bytes of the client.
+    pub socket: OwnedFd,
+    /// The address of the client.
+    pub peer: PeerAddr,
+    /// The address to which the client is connected.
+    pub local: PeerAddr,
+    /// The worker stores the record of the client here.
+    pub record: Arc<OnceLock<Arc<ClientRecord>>>,
 }
 
 /// Work that a worker does on behalf of a thread that is not a worker.

@@ -1,4 +1,4 @@
-//! The HTTP server for monitoring: `/metrics`, `/health` and `/ready` on `http-port`.
+//! The HTTP server on `http-port`: `/metrics`, `/health` and `/ready` for monitoring, and the console.
 //!
 //! ```text
 //!  bytes ─ (TLS) ─ request::cut ─ answer ─ bytes, one request after the other
@@ -14,14 +14,17 @@
 //! | `credentials` | access control for the metrics |
 //! | `probes` | `/health` and `/ready` |
 //! | `response` | writing responses |
+//! | `console` | the console: a page for browsers, and their sessions |
 //! | `metrics` | `/metrics`: the metrics of INFO in the formats of Prometheus and OpenMetrics |
 
+mod console;
 mod credentials;
 pub mod metrics;
 mod probes;
 mod request;
 mod response;
 
+use self::console::Consoles;
 use self::metrics::Format;
 use self::request::{HEAD_BYTES_MAX, Method, Request};
 use self::response::Answer;
@@ -49,6 +52,8 @@ const UNSENT_BYTES_MAX: usize = 64 * 1024;
 const LINGER: Duration = Duration::from_secs(2);
 /// Maximum number of bytes of unprocessed requests: a request head plus the bytes that one receive may add.
 const INPUT_BYTES_MAX: usize = HEAD_BYTES_MAX + 256 * 1024;
+/// The same for the frames of a console: a message plus the bytes that one receive may add.
+const FRAME_BYTES_MAX: usize = console::INPUT_BYTES_MAX + 256 * 1024;
 
 /// The thread of the HTTP server.
 pub(crate) struct Http {
@@ -104,9 +109,13 @@ fn set_up(listeners: Vec<Listener>, backend: BackendChoice) -> std::io::Result<R
 }
 
 fn serve(shared: &'static Shared, reactor: &mut Reactor, is_over: &AtomicBool) {
-    let mut server = Server { shared, connections: HashMap::new(), events: 0 };
+    let consoles = Consoles::new(shared);
+    let mut server = Server { shared, connections: HashMap::new(), consoles, events: 0 };
     while !is_over.load(Ordering::SeqCst) {
-        let wait = server.end_late(reactor.io(), unix_ms());
+        let now_ms = unix_ms();
+        let tick = server.consoles.tick(&mut server.connections, reactor.io(), now_ms);
+        let timeout = server.end_late(reactor.io(), now_ms);
+        let wait = tick.into_iter().chain(timeout).min();
         if let Err(error) = reactor.poll(&mut server, wait) {
             shared
                 .log
@@ -135,11 +144,37 @@ struct Connection {
     finished: bool,
     /// True if no further request is processed.
     is_closing: bool,
+    /// True if the connection carries the session of a console.
+    is_console: bool,
+}
+
+impl Connection {
+    /// Sends bytes, encrypted if necessary.
+    fn send(&mut self, io: &mut Control, token: Token, bytes: &[u8]) {
+        let output = io.output(token);
+        match &mut self.tls {
+            Some(stream) => stream.send(bytes, output),
+            None => output.extend_from_slice(bytes),
+        }
+        io.send(token);
+    }
+
+    /// Closes the connection when the client has read the last bytes.
+    fn close(&mut self, io: &mut Control, token: Token) {
+        if let Some(stream) = &mut self.tls
+            && !stream.is_handshaking()
+        {
+            stream.close(io.output(token));
+        }
+        self.is_closing = true;
+        io.close(token, Close::Flush { linger: LINGER });
+    }
 }
 
 struct Server {
     shared: &'static Shared,
     connections: HashMap<Token, Connection>,
+    consoles: Consoles,
     /// Counts accepted connections, and received data on any connection.
     events: u64,
 }
@@ -166,7 +201,9 @@ impl Server {
         if self.connections.len() < HTTP_CONNECTIONS_MAX {
             return;
         }
-        let silent = self.connections.iter().min_by_key(|(_, connection)| connection.heard);
+        // There are fewer consoles than connections, and their number has its own limit.
+        let others = self.connections.iter().filter(|(_, connection)| !connection.is_console);
+        let silent = others.min_by_key(|(_, connection)| connection.heard);
         if let Some(token) = silent.map(|(token, _)| *token) {
             self.connections.remove(&token);
             io.close(token, Close::Now);
@@ -194,11 +231,15 @@ impl Server {
     }
 
     /// Processes received requests as long as responses are read.
-    fn process_requests(&self, connection: &mut Connection, io: &mut Control, token: Token) {
+    fn process_requests(&mut self, connection: &mut Connection, io: &mut Control, token: Token) {
         let mut at = 0;
         loop {
             if connection.is_closing {
                 at = connection.input.len();
+                break;
+            }
+            if connection.is_console {
+                at += self.consoles.process_frames(connection, io, token, at);
                 break;
             }
             let rest = &connection.input[at..];
@@ -219,6 +260,16 @@ impl Server {
                 Ok(Some((request, head))) => {
                     at += head;
                     connection.body = request.body;
+                    if request.path == console::SESSION_PATH {
+                        match self.consoles.open(connection, io, token, &request) {
+                            Ok(()) => continue,
+                            Err(answer) => {
+                                connection.is_closing = true;
+                                Self::send(connection, io, token, &answer, &request);
+                                continue;
+                            }
+                        }
+                    }
                     connection.is_closing = !request.keeps_alive;
                     let answer = self.answer(&request, io, token);
                     Self::send(connection, io, token, &answer, &request);
@@ -237,13 +288,7 @@ impl Server {
         }
         let is_held = connection.is_held;
         if (connection.is_closing || connection.finished) && !is_held {
-            if let Some(stream) = &mut connection.tls
-                && !stream.is_handshaking()
-            {
-                stream.close(io.output(token));
-            }
-            connection.is_closing = true;
-            io.close(token, Close::Flush { linger: LINGER });
+            connection.close(io, token);
         }
     }
 
@@ -256,12 +301,7 @@ impl Server {
     ) {
         let keeps = !connection.is_closing;
         let bytes = answer.bytes(request.method == Method::Head, keeps, unix_ms() / 1000);
-        let output = io.output(token);
-        match &mut connection.tls {
-            Some(stream) => stream.send(&bytes, output),
-            None => output.extend_from_slice(&bytes),
-        }
-        io.send(token);
+        connection.send(io, token, &bytes);
         connection.until_ms = unix_ms() + IDLE_MS_MAX;
     }
 
@@ -275,6 +315,9 @@ impl Server {
                 403,
                 "protected-mode is on and http-password is not set: only clients on this machine are allowed",
             );
+        }
+        if let Some(answer) = console::page(&config, request) {
+            return answer;
         }
         let known = ["/metrics", "/health", "/ready"].contains(&request.path.as_str());
         match request.path.as_str() {
@@ -293,7 +336,7 @@ impl Server {
             _ => {
                 let format = Format::accepted(&request.accept);
                 let body = metrics::text(self.shared, &config, format);
-                Answer { status: 200, content_type: format.content_type(), body }
+                Answer { status: 200, content_type: format.content_type(), body, is_page: false }
             }
         }
     }
@@ -319,12 +362,17 @@ impl Handler for Server {
             is_held: false,
             finished: false,
             is_closing: false,
+            is_console: false,
         };
         self.connections.insert(token, connection);
         Accept::Keep
     }
 
     fn received(&mut self, io: &mut Control, token: Token, bytes: &[u8]) {
+        if self.consoles.is_session(token) {
+            self.consoles.forward(&mut self.connections, io, token, bytes);
+            return;
+        }
         let Some(mut connection) = self.connections.remove(&token) else { return };
         self.events += 1;
         connection.heard = self.events;
@@ -338,7 +386,8 @@ impl Handler for Server {
             }
         }
         let is_well = Self::take(&mut connection, io, token, bytes);
-        if is_well && connection.input.len() <= INPUT_BYTES_MAX {
+        let bytes_max = if connection.is_console { FRAME_BYTES_MAX } else { INPUT_BYTES_MAX };
+        if is_well && connection.input.len() <= bytes_max {
             self.process_requests(&mut connection, io, token);
         } else {
             io.close(token, Close::Flush { linger: LINGER });
@@ -347,6 +396,10 @@ impl Handler for Server {
     }
 
     fn finished(&mut self, io: &mut Control, token: Token) {
+        if self.consoles.is_session(token) {
+            io.close(token, Close::Now);
+            return;
+        }
         let Some(mut connection) = self.connections.remove(&token) else { return };
         connection.finished = true;
         self.process_requests(&mut connection, io, token);
@@ -354,6 +407,8 @@ impl Handler for Server {
     }
 
     fn drained(&mut self, io: &mut Control, token: Token) {
+        // If a session has read its requests, its console may send more, and the reverse.
+        let token = self.consoles.drained(io, token).unwrap_or(token);
         let Some(mut connection) = self.connections.remove(&token) else { return };
         io.resume_reading(token);
         connection.until_ms = unix_ms() + IDLE_MS_MAX;
@@ -361,7 +416,8 @@ impl Handler for Server {
         self.connections.insert(token, connection);
     }
 
-    fn closed(&mut self, _: &mut Control, token: Token, _: CloseReason) {
+    fn closed(&mut self, io: &mut Control, token: Token, _: CloseReason) {
         self.connections.remove(&token);
+        self.consoles.closed(&mut self.connections, io, token);
     }
 }

@@ -24,6 +24,26 @@ pub(super) struct Request {
     pub(super) accept: String,
     /// The value of `Authorization`.
     pub(super) authorization: Option<String>,
+    /// The value of `Host`.
+    pub(super) host: String,
+    /// The value of `Origin`, which browsers send with a WebSocket handshake.
+    pub(super) origin: Option<String>,
+    pub(super) websocket: Handshake,
+}
+
+/// The headers of a WebSocket handshake (RFC 6455, section 4.1).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Handshake {
+    /// True if `Connection` contains `upgrade`.
+    pub(super) upgrades: bool,
+    /// The value of `Upgrade`.
+    pub(super) protocol: String,
+    /// The value of `Sec-WebSocket-Key`.
+    pub(super) key: String,
+    /// The value of `Sec-WebSocket-Version`.
+    pub(super) version: String,
+    /// The value of `Sec-WebSocket-Protocol`. Several values are joined.
+    pub(super) subprotocols: String,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -88,7 +108,10 @@ fn parse(head: &[u8]) -> Result<Request, Fault> {
             return Err(Fault::Malformed("header value"));
         }
         match name.to_ascii_lowercase().as_str() {
-            "host" => hosts += 1,
+            "host" => {
+                hosts += 1;
+                value.clone_into(&mut request.host);
+            }
             "content-length" => {
                 let digits = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
                 let bytes: u64 = value.parse().unwrap_or(u64::MAX);
@@ -99,11 +122,14 @@ fn parse(head: &[u8]) -> Result<Request, Fault> {
             }
             "transfer-encoding" => return Err(Fault::Encoded),
             "connection" => connection(value, &mut request),
-            "accept" => {
-                let comma = if request.accept.is_empty() { "" } else { "," };
-                request.accept.push_str(comma);
-                request.accept.push_str(value);
-            }
+            "accept" => join(&mut request.accept, value),
+            "origin" if request.origin.is_some() => return Err(Fault::Malformed("origin")),
+            "origin" => request.origin = Some(value.to_owned()),
+            // A joined value of two of these headers is not valid.
+            "upgrade" => join(&mut request.websocket.protocol, value),
+            "sec-websocket-key" => join(&mut request.websocket.key, value),
+            "sec-websocket-version" => join(&mut request.websocket.version, value),
+            "sec-websocket-protocol" => join(&mut request.websocket.subprotocols, value),
             "authorization" if request.authorization.is_some() => {
                 return Err(Fault::Malformed("authorization"));
             }
@@ -155,12 +181,22 @@ fn request_line(line: &str) -> Result<(Request, bool), Fault> {
     Ok((Request { method, path, ..Request::default() }, is_newer))
 }
 
+/// Adds the value of a header that may occur several times.
+fn join(values: &mut String, value: &str) {
+    if !values.is_empty() {
+        values.push(',');
+    }
+    values.push_str(value);
+}
+
 fn connection(value: &str, request: &mut Request) {
     for word in value.split(',').map(str::trim) {
         if word.eq_ignore_ascii_case("close") {
             request.keeps_alive = false;
         } else if word.eq_ignore_ascii_case("keep-alive") {
             request.keeps_alive = true;
+        } else if word.eq_ignore_ascii_case("upgrade") {
+            request.websocket.upgrades = true;
         }
     }
 }
@@ -179,7 +215,12 @@ mod tests {
     }
 
     fn get(path: &str) -> Request {
-        Request { path: path.to_owned(), keeps_alive: true, ..Request::default() }
+        Request {
+            path: path.to_owned(),
+            keeps_alive: true,
+            host: "a".to_owned(),
+            ..Request::default()
+        }
     }
 
     #[test]
@@ -233,6 +274,32 @@ mod tests {
     }
 
     #[test]
+    fn a_websocket_handshake_is_parsed() {
+        let (request, _) = whole(
+            "GET /s HTTP/1.1\r\nHost: h:80\r\nOrigin: http://h:80\r\nUpgrade: websocket\r\n\
+             Connection: keep-alive, Upgrade\r\nSec-WebSocket-Key: k\r\n\
+             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: a\r\n\
+             Sec-WebSocket-Protocol: b\r\n\r\n",
+        )
+        .unwrap()
+        .unwrap();
+        let websocket = Handshake {
+            upgrades: true,
+            protocol: "websocket".into(),
+            key: "k".into(),
+            version: "13".into(),
+            subprotocols: "a,b".into(),
+        };
+        let expected = Request {
+            host: "h:80".into(),
+            origin: Some("http://h:80".into()),
+            websocket,
+            ..get("/s")
+        };
+        assert_eq!(request, expected);
+    }
+
+    #[test]
     fn ambiguous_requests_are_rejected() {
         for (text, fault) in [
             ("\u{1}\u{2}\u{3}\n\n", Fault::Malformed("request line")),
@@ -243,6 +310,10 @@ mod tests {
             ("GET / HTTP/2.0\r\n\r\n", Fault::Version),
             ("GET / HTTP/1.1\r\n\r\n", Fault::Malformed("host")),
             ("GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", Fault::Malformed("host")),
+            (
+                "GET / HTTP/1.1\r\nHost: a\r\nOrigin: a\r\nOrigin: b\r\n\r\n",
+                Fault::Malformed("origin"),
+            ),
             ("GET / HTTP/1.1\r\nHost : a\r\n\r\n", Fault::Malformed("header name")),
             (
                 "GET / HTTP/1.1\r\nHost: a\r\n folded\r\n\r\n",

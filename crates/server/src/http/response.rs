@@ -8,12 +8,21 @@ pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) content_type: &'static str,
     pub(super) body: String,
+    /// True for the files of the console, which get headers that restrict what a browser does with them.
+    pub(super) is_page: bool,
 }
+
+/// What a browser may do with the console: load scripts and styles of this server and connect to it, and nothing else.
+const PAGE_HEADERS: &str = "Content-Security-Policy: default-src 'none'; script-src 'self'; \
+    style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; \
+    frame-ancestors 'none'\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n\
+    Cross-Origin-Opener-Policy: same-origin\r\nCross-Origin-Resource-Policy: same-origin\r\n";
 
 impl Answer {
     /// A response that consists of a line of text.
     pub(super) fn text(status: u16, line: &str) -> Answer {
-        Answer { status, content_type: "text/plain; charset=utf-8", body: format!("{line}\n") }
+        let body = format!("{line}\n");
+        Answer { status, content_type: "text/plain; charset=utf-8", body, is_page: false }
     }
 
     /// The response to an invalid request.
@@ -32,6 +41,8 @@ impl Answer {
         let more = match self.status {
             401 => "WWW-Authenticate: Basic realm=\"brisk\", charset=\"UTF-8\"\r\n",
             405 => "Allow: GET, HEAD\r\n",
+            426 => "Sec-WebSocket-Version: 13\r\n",
+            _ if self.is_page => PAGE_HEADERS,
             _ => "",
         };
         let head = format!(
@@ -58,6 +69,7 @@ fn reason(status: u16) -> &'static str {
         404 => "Not Found",
         405 => "Method Not Allowed",
         413 => "Content Too Large",
+        426 => "Upgrade Required",
         431 => "Request Header Fields Too Large",
         501 => "Not Implemented",
         503 => "Service Unavailable",

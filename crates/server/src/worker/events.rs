@@ -1,12 +1,13 @@
 //! The worker's handlers for events of the event loop: connections open, send, and close.
 
-use super::Worker;
 use super::sending::close_flushed;
+use super::{LINGER, Worker};
 use brisk_engine::env::Garbage;
 use brisk_net::listeners::Purpose;
+use brisk_net::tls::TlsStream;
 use brisk_node::clients::address::Address;
 use brisk_node::clients::{ClientRecord, flag};
-use brisk_node::core::mailbox::{Message, Work};
+use brisk_node::core::mailbox::{Message, NewConnection, Work};
 use brisk_node::core::session::{Session, Stall};
 use brisk_node::run::release;
 use brisk_reactor::unix_ms;
@@ -55,24 +56,9 @@ impl Handler for Worker {
         } else {
             (Address::Socket(peer), Address::Socket(io.accepted_at(token, listener)))
         };
-        let fd = io.fd(token).map_or(-1, |fd| std::os::fd::AsRawFd::as_raw_fd(&fd));
-        let record = Arc::new(ClientRecord::new(
-            shared.clients.next_id(),
-            self.core.id,
-            token,
-            fd,
-            peer.is_local(),
-            unix,
-            (addr, laddr),
-            unix_ms(),
-        ));
+        let record = self.new_record(io, token, (peer.is_local(), unix), (addr, laddr));
         record.set(flag::ADMIN, admin);
-        shared.clients.add(Arc::clone(&record));
-        self.core.stats().connections_received.add(1);
-        let mut session = Box::new(Session::new(record, shared.accounts.default_account()));
-        session.connection.begin_tls(tls);
-        self.core.weigh(0, &mut session);
-        self.sessions.add(session);
+        self.begin_session(record, tls);
         Accept::Keep
     }
 
@@ -178,6 +164,7 @@ impl Handler for Worker {
                 Message::Computed(outcome) => self.take_computed(io, outcome),
                 Message::Thawed => self.resume_frozen(io),
                 Message::Unblock { token, id, how } => self.answer_unserved(io, token, id, how),
+                Message::Adopt(connection) => self.adopt(io, *connection),
             }
         }
         self.deliver_messages(io, None);
@@ -206,5 +193,52 @@ impl Handler for Worker {
         self.commit(io);
         self.cron.publish_traffic(self.core.stats(), io.counters());
         self.participant.quiescent();
+    }
+}
+
+impl Worker {
+    /// Serves a connection that another thread has accepted. The thread has checked protected mode.
+    fn adopt(&mut self, io: &mut Control, connection: NewConnection) {
+        // If the reactor has no room, the socket is closed, which the other thread notices.
+        let Ok(token) = io.adopt(connection.socket) else { return };
+        let shared = &self.core.shared;
+        if !shared.clients.admit(false, self.core.config.clients.maxclients as u64) {
+            shared.observe.metrics.rejected_connections.fetch_add(1, Ordering::Relaxed);
+            io.output(token).extend_from_slice(TOO_MANY_CLIENTS.as_bytes());
+            io.send(token);
+            io.close(token, Close::Flush { linger: LINGER });
+            return;
+        }
+        let (addr, laddr) = (Address::Socket(connection.peer), Address::Socket(connection.local));
+        let is_local = connection.peer.is_local();
+        let record = self.new_record(io, token, (is_local, false), (addr, laddr));
+        // Nobody else has the cell, so it is still empty.
+        let _ = connection.record.set(Arc::clone(&record));
+        self.begin_session(record, None);
+    }
+
+    fn new_record(
+        &self,
+        io: &Control,
+        token: Token,
+        (is_local, is_unix): (bool, bool),
+        addresses: (Address, Address),
+    ) -> Arc<ClientRecord> {
+        let fd = io.fd(token).map_or(-1, |fd| std::os::fd::AsRawFd::as_raw_fd(&fd));
+        let (id, now_ms) = (self.core.shared.clients.next_id(), unix_ms());
+        let worker = self.core.id;
+        Arc::new(ClientRecord::new(id, worker, token, fd, is_local, is_unix, addresses, now_ms))
+    }
+
+    /// Begins the session of a new client, which has been admitted.
+    fn begin_session(&mut self, record: Arc<ClientRecord>, tls: Option<Box<TlsStream>>) {
+        let shared = self.core.shared;
+        shared.clients.add(Arc::clone(&record));
+        self.core.stats().connections_received.add(1);
+        let mut session = Box::new(Session::new(record, shared.accounts.default_account()));
+        session.record.set(flag::AUTHENTICATED, session.is_authenticated());
+        session.connection.begin_tls(tls);
+        self.core.weigh(0, &mut session);
+        self.sessions.add(session);
     }
 }

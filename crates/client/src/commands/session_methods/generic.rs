@@ -219,14 +219,14 @@ impl Session {
         commands::scan(cursor).on(self)
     }
 
-    /// Sorts the elements of a list, set or sorted set, and may store the result.
+    /// Sorts the elements of a list, set or sorted set, and optionally stores the result.
     ///
     /// `SORT key [BY pattern] [LIMIT offset count] [GET pattern …] [ASC | DESC] [ALPHA]`
     pub fn sort<T>(&self, key: impl ToArg) -> Command<&Session, Vec<T>, options::Sort> {
         commands::sort(key).on(self)
     }
 
-    /// Sorts the elements of a list, set or sorted set, and may store the result.
+    /// Sorts the elements of a list, set or sorted set, and optionally stores the result.
     ///
     /// `SORT key [BY pattern] [LIMIT offset count] [GET pattern …] [ASC | DESC] [ALPHA] STORE destination`
     pub fn sort_store(

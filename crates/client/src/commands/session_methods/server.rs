@@ -56,7 +56,7 @@ impl Session {
         commands::acl_help().on(self)
     }
 
-    /// Shows all users in the format of an aclfile.
+    /// Shows all users in ACL file format.
     ///
     /// `ACL LIST`
     pub fn acl_list<T>(&self) -> Command<&Session, Vec<T>> {

@@ -343,7 +343,8 @@ fn a_writer_that_is_too_slow_ends_the_snapshot_and_nothing_else() {
         db.check(&format!("SET {{t}}{number} {text}"), "OK");
     }
     let options = CutOptions { queue_bytes_max: 100_000, ..OPTIONS };
-    let cut = db.keyspace().begin_cut(SlotSet::all(), options).expect("no other cut is in progress");
+    let cut =
+        db.keyspace().begin_cut(SlotSet::all(), options).expect("no other cut is in progress");
     for number in 0..300 {
         db.check(&format!("APPEND {{t}}{number} y"), "(integer) 4001");
     }
@@ -365,7 +366,8 @@ fn values_and_tables_that_only_the_snapshot_has_are_counted() {
         db.check(&format!("SET {key} {text}"), "OK");
     }
     let options = CutOptions { dataset_bytes: 4 * BYTES, ..OPTIONS };
-    let cut = db.keyspace().begin_cut(SlotSet::all(), options).expect("no other cut is in progress");
+    let cut =
+        db.keyspace().begin_cut(SlotSet::all(), options).expect("no other cut is in progress");
     assert_eq!(cut.bytes(), 0);
     db.check("APPEND {t}changed y", "(integer) 200001");
     let shared = cut.bytes();
@@ -377,7 +379,8 @@ fn values_and_tables_that_only_the_snapshot_has_are_counted() {
     assert_eq!(cut.bytes(), 0);
 
     db.check(&format!("SET removed {text}"), "OK");
-    let cut = db.keyspace().begin_cut(SlotSet::all(), OPTIONS).expect("no other cut is in progress");
+    let cut =
+        db.keyspace().begin_cut(SlotSet::all(), OPTIONS).expect("no other cut is in progress");
     db.check("DEL removed", "(integer) 1");
     assert!(cut.bytes() >= BYTES, "{}", cut.bytes());
     assert!(cut.bytes_peak() >= BYTES);
@@ -392,7 +395,8 @@ fn short_turns_do_not_queue_empty_room() {
     for number in 0..200 {
         db.check(&format!("SET key{number} v"), "OK");
     }
-    let cut = db.keyspace().begin_cut(SlotSet::all(), OPTIONS).expect("no other cut is in progress");
+    let cut =
+        db.keyspace().begin_cut(SlotSet::all(), OPTIONS).expect("no other cut is in progress");
     let mut walker = CutWalker::default();
     for number in 0..200 {
         db.check(&format!("SET key{number} w"), "OK");

@@ -82,6 +82,7 @@ impl Session {
         let own = &mut self.identity;
         own.user = own.account.user();
         own.restricted = !own.authenticated || !own.user.is_unrestricted();
+        self.record.set(flag::AUTHENTICATED, own.authenticated);
     }
 
     /// Reports whether the user has been changed since the last check.
