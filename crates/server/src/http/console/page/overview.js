@@ -69,13 +69,7 @@ export function createOverview(app) {
 
   function showFacts() {
     const cpu = store.last()?.cpu;
-    setText(facts, [
-      store.text('role') === 'slave' ? 'replica' : 'primary',
-      `up ${format.seconds(store.number('uptime_in_seconds'))}`,
-      `${store.text('workers')} workers`,
-      cpu >= 0 ? `CPU of the process ${format.percent(cpu)}` : null,
-      `${format.count(store.number('total_commands_processed'))} commands since the start`,
-    ].filter(Boolean).join(' · '));
+    setText(facts, `Up ${format.seconds(store.number('uptime_in_seconds'))} · CPU of the process ${format.percent(cpu)} · ${format.count(store.number('total_commands_processed'))} commands`);
   }
 
   return {
