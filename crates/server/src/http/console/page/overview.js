@@ -28,7 +28,7 @@ const MEMORY_LINES = [value('used', 'used'), value('resident', 'rss'), value('ma
 function makePlots() {
   return {
     ops: new Plot({ title: 'Operations', series: [value('commands', 'ops'), value('error replies', 'errors')], format: format.perSecond }),
-    latency: new Plot({ title: 'Command time', note: 'all commands, execution in the server',
+    latency: new Plot({ title: 'Command time', note: 'execution in the server',
       series: [value('p50', 'p50'), value('p99', 'p99')], format: format.micros }),
     cpu: new Plot({ title: 'Workers', note: 'share of time not waiting for input',
       series: [], format: format.percent, max: 100 }),

@@ -105,7 +105,7 @@ export class Plot {
       return [svg('line', { class: 'grid', x1: LEFT, x2: this.width - RIGHT, y1: y, y2: y }),
         svg('text', { x: LEFT - 6, y: y + 4, 'text-anchor': 'end' }, this.format(value).replace(/\.0+(?=\D)/, ''))];
     });
-    const minutes = (this.width < 380 ? [5, 3, 1, 0] : [5, 4, 3, 2, 1, 0]).map((minute) => {
+    const minutes = (this.width < 320 ? [5, 3, 1, 0] : [5, 4, 3, 2, 1, 0]).map((minute) => {
       const anchor = minute === 0 ? 'end' : minute === 5 ? 'start' : 'middle';
       const label = minute === 0 ? 'now' : minute === 5 ? '−5 min' : `−${minute}`;
       return svg('text', { x: this.x(this.now() - minute * 60_000), y: HEIGHT - 5, 'text-anchor': anchor }, label);
