@@ -51,7 +51,7 @@ export class Docs {
     const get = (what) => plain(field(doc, what)) ?? '';
     const subs = [...this.subcommands(name).keys()];
     const rest = nested || subs.length === 0 ? inner(doc).map(syntaxOf).join(' ') : `<${subs.join(' | ').toLowerCase()}>`;
-    return { syntax: `${full} ${rest}`.trim(), summary: get('summary'), details: [get('complexity') && `Complexity: ${get('complexity')}`, get('since') && `Since ${get('since')}`, get('group') && `Group: ${get('group')}`].filter(Boolean), tokens: tokensOf(inner(doc)) };
+    return { syntax: `${full} ${rest}`.trim(), summary: get('summary'), details: `${get('complexity')}\nSince ${get('since')}, group ${get('group')}`, tokens: tokensOf(inner(doc)) };
   }
 
   // The words that can replace the last one.

@@ -16,8 +16,10 @@ const FRAGMENTATION_MAX = 1.5;
 const FRAGMENTATION_BYTES_MIN = 100 * 1024 * 1024;
 const LAG_SECONDS_MAX = 5;
 const REPLY_MS_MAX = 2000;
+// If no event arrives for longer, the page says so.
+export const SILENT_MS_MAX = 4000;
 
-// `watch` has what the overview polls: {waitingMs, error, slow, cluster}.
+// `watch` has what the overview polls: {waitingMs, silentMs, error, slow, cluster}.
 export function findings(store, watch) {
   const found = [];
   const add = (level, text, view) => found.push({ level, text, view });
@@ -33,6 +35,7 @@ export function findings(store, watch) {
 
 function session(watch, add) {
   if (watch.error) add(BAD, watch.error, 'prompt');
+  if (watch.silentMs > SILENT_MS_MAX) add(BAD, `The server has sent no data for ${format.seconds(watch.silentMs / 1000)}.`, 'overview');
   if (watch.waitingMs > REPLY_MS_MAX) {
     add(BAD, `The server has not replied to this console for ${format.seconds(watch.waitingMs / 1000)}. A long command may be running.`, 'commands/slowlog');
   }
@@ -49,8 +52,7 @@ function persistence(store, add) {
 }
 
 function memory(store, add) {
-  const used = store.number('used_memory');
-  const max = store.number('maxmemory');
+  const [used, max, host, rss] = ['used_memory', 'maxmemory', 'total_system_memory', 'used_memory_rss'].map((name) => store.number(name));
   const policy = store.text('maxmemory_policy');
   const evicted = store.grewInMinute('evicted');
   if (max > 0 && used / max > MEMORY_SHARE_MAX && policy === 'noeviction') {
@@ -58,8 +60,6 @@ function memory(store, add) {
   } else if (evicted >= 1) {
     add(WARN, `${format.plural(Math.round(evicted), 'key')} evicted in the last minute (${policy}).`, 'memory');
   }
-  const host = store.number('total_system_memory');
-  const rss = store.number('used_memory_rss');
   if (host > 0 && rss / host > MEMORY_SHARE_MAX) add(BAD, `The process uses ${format.percent((100 * rss) / host)} of the memory of the machine.`, 'memory');
   const ratio = store.number('mem_fragmentation_ratio');
   if (ratio > FRAGMENTATION_MAX && store.number('mem_fragmentation_bytes') > FRAGMENTATION_BYTES_MIN) {
@@ -73,8 +73,6 @@ function clients(store, add) {
   if (max > 0 && connected / max > CLIENTS_SHARE_MAX) add(WARN, `${format.count(connected)} of at most ${format.plural(max, 'client')} connected.`, 'clients');
   const rejected = store.grewInMinute('rejected');
   if (rejected >= 1) add(BAD, `${format.plural(Math.round(rejected), 'connection')} rejected in the last minute (maxclients or protected mode).`, 'clients');
-  const denied = store.grewInMinute('denied');
-  if (denied >= 1) add(NOTE, `${format.plural(Math.round(denied), 'command')} denied by ACL rules in the last minute (ACL LOG).`, 'prompt');
 }
 
 function replication(store, add) {

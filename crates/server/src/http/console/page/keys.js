@@ -110,12 +110,12 @@ class Search {
   }
 
   scanned() {
-    return this.isComplete ? this.total : Math.min(this.total, this.steps * SCAN_COUNT);
+    return Math.min(this.total, this.steps * SCAN_COUNT);
   }
 
   describe() {
-    const share = this.total > 0 ? format.percent((100 * this.scanned()) / this.total) : '100 %';
-    return `scanned about ${format.count(this.scanned())} of ${format.plural(this.total, 'key')} (${share})`;
+    return this.isComplete ? `all ${format.plural(this.total, 'key')} scanned`
+      : `scanned about ${format.count(this.scanned())} of ${format.plural(this.total, 'key')} (${format.percent((100 * this.scanned()) / this.total)})`;
   }
 }
 
@@ -180,7 +180,7 @@ function createList(app) {
     if (search !== current || now - shown < 100) return;
     shown = now;
     progress.value = search.total > 0 ? search.scanned() / search.total : 1;
-    setText(status, `${format.plural(search.found.length, 'match').replace('matchs', 'matches')}, ${search.describe()}`);
+    setText(status, `${search.found.length} found, ${search.describe()}`);
   }
 
   async function show(at) {
@@ -193,8 +193,8 @@ function createList(app) {
     });
     if (search !== current) return;
     const first = (search.skipped + at) * PAGE_KEYS;
-    const range = names.length > 0 ? `Keys ${format.count(first + 1)} to ${format.count(first + names.length)} of the search, ` : '';
-    setText(status, range + search.describe() + (search.isComplete && search.found.length === 0 && at === search.pages.length - 1 ? ', complete' : ''));
+    const range = names.length > 0 ? `Keys ${format.count(first + 1)} to ${format.count(first + names.length)}, ` : '';
+    setText(status, range + search.describe());
     previous.disabled = at <= 0;
     next.disabled = at >= search.pages.length - 1 && !search.hasNext();
   }

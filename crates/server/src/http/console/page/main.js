@@ -1,12 +1,13 @@
 // The page: the session, the header, the views, and the keyboard shortcuts.
 
 import { el, button, replace, setText } from '/console/dom.js';
-import { Session, ConnectionLost, describe } from '/console/session.js';
+import { Session, describe } from '/console/session.js';
 import { Store } from '/console/store.js';
 import { parseHistograms } from '/console/latency.js';
 import { parseEntry } from '/console/slowlog.js';
 import { plain } from '/console/resp.js';
 import { show as showDialog } from '/console/dialog.js';
+import { SILENT_MS_MAX } from '/console/health.js';
 import { createLogin } from '/console/login.js';
 import { createOverview } from '/console/overview.js';
 import { createCommands } from '/console/commands.js';
@@ -26,8 +27,6 @@ const VIEWS = [
 ];
 // How often the slow log and the state of the cluster are read for the health line.
 const WATCH_MS = 5000;
-// If no event arrives for longer, the header says so.
-const STALE_MS = 4000;
 
 const byId = (id) => document.getElementById(id);
 const store = new Store();
@@ -80,29 +79,23 @@ function closeLogin() {
   showView();
 }
 
-async function showState() {
+function showState() {
   showConnection();
-  if (session.state === 'login') return showLogin(false);
-  if (session.state === 'ready') {
+  if (session.state === 'login') showLogin(false);
+  else if (session.state === 'ready') {
     app.watch.error = '';
     watched = 0;
     isReadingHistograms = false;
     closeLogin();
-    await showAccount();
+    showAccount();
   } else {
-    if (session.state === 'closed') store.interrupt();
-    if (!isLoggingIn) open?.hide?.();
+    store.interrupt();
+    open?.hide?.();
   }
 }
 
 async function showAccount() {
-  let user = 'default';
-  try {
-    user = plain(await session.call('ACL', 'WHOAMI'));
-  } catch (error) {
-    if (error instanceof ConnectionLost) return;
-    user = 'user unknown';
-  }
+  const user = await session.call('ACL', 'WHOAMI').then(plain, () => '');
   replace(byId('account'), el('span', { class: 'muted' }, user),
     button('Log in…', () => showLogin(true), { title: 'Log in as another user' }),
     button('?', showShortcuts, { 'aria-label': 'Keyboard shortcuts' }));
@@ -110,7 +103,7 @@ async function showAccount() {
 
 function showConnection() {
   const state = byId('state');
-  const isStale = app.watch.silentMs > STALE_MS;
+  const isStale = app.watch.silentMs > SILENT_MS_MAX;
   const text = {
     ready: isStale ? `no data for ${format.seconds(app.watch.silentMs / 1000)}` : store.isDenied ? 'connected' : 'live',
     connecting: 'connecting…',
@@ -213,7 +206,7 @@ function start() {
     app.watch.waitingMs = session.waitingMs();
     app.watch.silentMs = session.state === 'ready' && !store.isDenied && lastEvent > 0 ? Date.now() - lastEvent : 0;
     showConnection();
-    if (app.watch.silentMs > STALE_MS) open?.update?.();
+    if (app.watch.silentMs > SILENT_MS_MAX) open?.update?.();
   }, 1000);
   showView();
   session.connect();

@@ -28,7 +28,7 @@ const MEMORY_LINES = [value('used', 'used'), value('resident', 'rss'), value('ma
 function makePlots() {
   return {
     ops: new Plot({ title: 'Operations', series: [value('commands', 'ops'), value('error replies', 'errors')], format: format.perSecond }),
-    latency: new Plot({ title: 'Command time', note: 'all commands, execution in the server',
+    latency: new Plot({ title: 'Command time', note: 'execution in the server',
       series: [value('p50', 'p50'), value('p99', 'p99')], format: format.micros }),
     cpu: new Plot({ title: 'Workers', note: 'share of time not waiting for input',
       series: [], format: format.percent, max: 100 }),
@@ -69,13 +69,7 @@ export function createOverview(app) {
 
   function showFacts() {
     const cpu = store.last()?.cpu;
-    setText(facts, [
-      store.text('role') === 'slave' ? 'replica' : 'primary',
-      `up ${format.seconds(store.number('uptime_in_seconds'))}`,
-      `${store.text('workers')} workers`,
-      cpu >= 0 ? `CPU of the process ${format.percent(cpu)}` : null,
-      `${format.count(store.number('total_commands_processed'))} commands since the start`,
-    ].filter(Boolean).join(' · '));
+    setText(facts, `Up ${format.seconds(store.number('uptime_in_seconds'))} · CPU of the process ${format.percent(cpu)} · ${format.count(store.number('total_commands_processed'))} commands`);
   }
 
   return {

@@ -20,12 +20,10 @@ function select(time) {
 }
 
 // The smallest round number that is at least `value`, for an axis with two equal steps.
-export function roundUp(value, base = 1000) {
-  if (!(value > 0)) return 1;
+function roundUp(value, base) {
   let unit = 1;
   while (unit * base <= value) unit *= base;
-  const steps = [1, 2, 4, 6, 8, 10, 20, 40, 60, 80, 100, 200, 400, 600, 800, 1000, 1024];
-  return unit * (steps.find((step) => unit * step >= value) ?? 1024);
+  return unit * [1, 2, 4, 6, 8, 10, 20, 40, 60, 80, 100, 200, 400, 600, 800, base].find((step) => unit * step >= value);
 }
 
 // `series` has {label, read(sample)} objects; `format` writes a value with its unit.
@@ -92,11 +90,8 @@ export class Plot {
 
   draw() {
     const visible = this.samples.filter((sample) => sample.time >= this.now() - WINDOW_MS);
-    let largest = 0;
-    for (const sample of visible) {
-      for (const { read } of this.series) largest = Math.max(largest, read(sample) || 0);
-    }
-    const top = this.max || roundUp(largest, this.base);
+    const largest = Math.max(0, ...visible.flatMap((sample) => this.series.map(({ read }) => read(sample) || 0)));
+    const top = this.max || roundUp(Math.max(largest, this.base === 1024 ? 1024 : 2), this.base);
     this.graphic.setAttribute('viewBox', `0 0 ${this.width} ${HEIGHT}`);
     this.cursor = svg('line', { class: 'cursor', y1: TOP, y2: HEIGHT - BOTTOM });
     replace(this.graphic, this.grid(top),
@@ -110,7 +105,7 @@ export class Plot {
       return [svg('line', { class: 'grid', x1: LEFT, x2: this.width - RIGHT, y1: y, y2: y }),
         svg('text', { x: LEFT - 6, y: y + 4, 'text-anchor': 'end' }, this.format(value).replace(/\.0+(?=\D)/, ''))];
     });
-    const minutes = [5, 4, 3, 2, 1, 0].map((minute) => {
+    const minutes = (this.width < 320 ? [5, 3, 1, 0] : [5, 4, 3, 2, 1, 0]).map((minute) => {
       const anchor = minute === 0 ? 'end' : minute === 5 ? 'start' : 'middle';
       const label = minute === 0 ? 'now' : minute === 5 ? '−5 min' : `−${minute}`;
       return svg('text', { x: this.x(this.now() - minute * 60_000), y: HEIGHT - 5, 'text-anchor': anchor }, label);

@@ -206,7 +206,7 @@ export function createPrompt() {
     await loadDocs();
     const found = docs?.find(words);
     if (!found) return note(words.length > 0 ? `There is no command ${words.join(' ')}.` : 'help COMMAND shows the syntax of a command. clear empties the output. Tab completes words.');
-    return note([found.syntax, found.summary, ...found.details].join('\n'));
+    return note([found.syntax, found.summary, found.details].join('\n'));
   }
 
   // Shows the syntax of the command, and the words that Tab would complete.

@@ -9,13 +9,11 @@ export const quote = (bytes) => `"${escape(bytes).replace(/"/g, '\\"')}"`;
 function atom(reply) {
   if (reply === null) return '(nil)';
   if (reply instanceof Uint8Array) return quote(reply);
+  if (reply instanceof Double) return `(double) ${reply.text}`;
   if (reply instanceof Status) return reply.text;
   if (reply instanceof ReplyError) return `(error) ${reply.message}`;
-  if (reply instanceof Double) return `(double) ${reply.text}`;
-  if (typeof reply === 'boolean') return reply ? '(true)' : '(false)';
-  if (typeof reply === 'number') return `(integer) ${reply}`;
-  if (typeof reply === 'bigint') return `(integer) ${reply}`;
-  return null;
+  if (typeof reply === 'boolean') return `(${reply})`;
+  return typeof reply === 'object' ? null : `(integer) ${reply}`;
 }
 
 function shape(reply) {

@@ -22,17 +22,15 @@ export class Status {
   }
 }
 
-export class Double {
-  constructor(text) {
-    this.text = text;
-    this.value = text === 'inf' ? Infinity : text === '-inf' ? -Infinity : Number(text);
+export class Double extends Status {
+  get value() {
+    return Number(this.text.replace('inf', 'Infinity'));
   }
 }
 
 export class Verbatim {
   constructor(bytes) {
-    this.format = String.fromCharCode(...bytes.subarray(0, 3));
-    this.bytes = bytes.subarray(4);
+    this.bytes = bytes.subarray(4); // after the format, "txt:"
   }
 }
 
@@ -58,16 +56,11 @@ export function encode(args) {
 
 const text = new TextDecoder('utf-8', { ignoreBOM: true });
 
-function integer(line) {
-  const value = Number(line);
-  return Number.isSafeInteger(value) ? value : BigInt(line);
-}
-
 function scalar(type, line) {
   switch (type) {
     case '+': return new Status(line);
     case '-': return new ReplyError(line);
-    case ':': return integer(line);
+    case ':': return Number.isSafeInteger(Number(line)) ? Number(line) : BigInt(line);
     case ',': return new Double(line);
     case '#': return line === 't';
     case '(': return BigInt(line);
@@ -76,22 +69,8 @@ function scalar(type, line) {
   }
 }
 
-function bulk(type, bytes) {
-  if (type === '!') return new ReplyError(text.decode(bytes));
-  return type === '=' ? new Verbatim(bytes) : bytes;
-}
-
-function aggregate(type, items) {
-  switch (type) {
-    case '%': return new ReplyMap(items);
-    case '~': return ReplySet.from(items);
-    case '>': return Push.from(items);
-    default: return items;
-  }
-}
-
-const isAggregate = (type) => '*~>%|'.includes(type);
-const isBulk = (type) => '$=!'.includes(type);
+const BULKS = { $: (bytes) => bytes, '=': (bytes) => new Verbatim(bytes), '!': (bytes) => new ReplyError(text.decode(bytes)) };
+const AGGREGATES = { '*': (items) => items, '~': (items) => ReplySet.from(items), '>': (items) => Push.from(items), '%': (items) => new ReplyMap(items), '|': () => null };
 
 // Decodes a stream of bytes that arrives in pieces of any size, and passes each complete reply to `onReply`.
 export class Decoder {
@@ -161,8 +140,8 @@ export class Decoder {
     if (line === null) return false;
     const type = line[0];
     const rest = line.slice(1);
-    if (isBulk(type)) return this.beginBulk(type, Number(rest));
-    if (isAggregate(type)) return this.beginAggregate(type, Number(rest));
+    if (type in BULKS) return this.beginBulk(type, Number(rest));
+    if (type in AGGREGATES) return this.beginAggregate(type, Number(rest));
     return this.add(scalar(type, rest));
   }
 
@@ -180,7 +159,7 @@ export class Decoder {
     const bytes = this.buffer.slice(this.at, this.at + length);
     this.take(length + 2);
     this.pending = null;
-    return this.add(bulk(type, bytes));
+    return this.add(BULKS[type](bytes));
   }
 
   beginAggregate(type, length) {
@@ -190,7 +169,7 @@ export class Decoder {
     if (this.stack.length >= DEPTH_MAX) throw new Error('Protocol error: the reply is nested too deeply');
     const count = '%|'.includes(type) ? 2 * length : length;
     if (count > 0) this.stack.push({ type, count, items: [] });
-    else if (type !== '|') return this.add(aggregate(type, []));
+    else if (type !== '|') return this.add(AGGREGATES[type]([]));
     return true;
   }
 
@@ -203,7 +182,7 @@ export class Decoder {
       if (top.items.length < top.count) return true;
       this.stack.pop();
       if (top.type === '|') return true;
-      value = aggregate(top.type, top.items);
+      value = AGGREGATES[top.type](top.items);
     }
     this.size = 0;
     this.onReply(value);
@@ -221,8 +200,8 @@ export function field(reply, name) {
 // server about itself, not for keys or values.
 export function plain(reply) {
   if (reply instanceof Uint8Array) return text.decode(reply);
-  if (reply instanceof Status) return reply.text;
   if (reply instanceof Double) return reply.value;
+  if (reply instanceof Status) return reply.text;
   if (reply instanceof Verbatim) return text.decode(reply.bytes);
   if (reply instanceof ReplyMap) return reply.entries.map(([key, value]) => [plain(key), plain(value)]);
   return Array.isArray(reply) ? Array.from(reply, plain) : reply;

@@ -5,7 +5,7 @@ import { Decoder, Push, ReplyError, encode } from '/console/resp.js';
 import { concat } from '/console/bytes.js';
 
 const MESSAGE_BYTES_MAX = 1024 * 1024;
-const RETRY_MS = [300, 1000, 2000, 4000, 5000];
+const RETRY_MS = [300, 1000, 2000, 5000];
 // The time after which an unfinished connection attempt is abandoned.
 const CONNECT_MS_MAX = 10_000;
 
@@ -91,14 +91,17 @@ export class Session {
   }
 
   lost() {
-    const waiting = this.waiting.splice(0);
     this.socket = null;
-    for (const { reject } of waiting) reject(new ConnectionLost(this.problem || 'The connection was closed.'));
+    this.rejectAll();
     this.setState('closed');
     if (!this.retry) return;
     const pause = RETRY_MS[Math.min(this.attempts, RETRY_MS.length - 1)];
     this.attempts += 1;
     this.retryTimer = setTimeout(() => this.connect(), pause);
+  }
+
+  rejectAll() {
+    for (const { reject } of this.waiting.splice(0)) reject(new ConnectionLost(this.problem || 'The connection was closed.'));
   }
 
   close() {
@@ -114,7 +117,7 @@ export class Session {
     const socket = this.socket;
     this.socket = null;
     socket?.close();
-    for (const { reject } of this.waiting.splice(0)) reject(new ConnectionLost('The connection was closed.'));
+    this.rejectAll();
     this.connect();
   }
 

@@ -23,7 +23,7 @@ const RATES = {
   ops: 'total_commands_processed', input: 'total_net_input_bytes', output: 'total_net_output_bytes',
   hits: 'keyspace_hits', misses: 'keyspace_misses', expired: 'expired_keys', evicted: 'evicted_keys',
   errors: 'total_error_replies', rejected: 'rejected_connections',
-  offset: 'master_repl_offset', denied: 'acl_access_denied_cmd', delayedSyncs: 'aof_delayed_fsync',
+  offset: 'master_repl_offset', delayedSyncs: 'aof_delayed_fsync',
 };
 // Fields whose value is a sample.
 const VALUES = {
@@ -128,7 +128,7 @@ export class Store {
   rates(time, before) {
     const seconds = (time - before.time) / 1000;
     const now = this.counters(time);
-    const rates = {};
+    const rates = { seconds };
     for (const name of [...Object.keys(RATES), 'cpu']) {
       const grown = now[name] - before[name];
       rates[name] = grown >= 0 ? grown / seconds : NaN; // CONFIG RESETSTAT sets counters to 0
@@ -176,32 +176,23 @@ export class Store {
   // How much a counter grew during the last minute.
   grewInMinute(name) {
     const from = Date.now() - 60_000;
-    return this.samples.reduce((sum, sample, at) => {
-      const earlier = this.samples[at - 1];
-      const isCounted = earlier && sample.time > from && sample[name] > 0;
-      return isCounted ? sum + (sample[name] * (sample.time - earlier.time)) / 1000 : sum;
-    }, 0);
+    return this.samples.reduce((sum, sample) => (sample.time > from && sample[name] > 0 ? sum + sample[name] * sample.seconds : sum), 0);
   }
 
-  // The mean of a value during the last seconds, NaN without samples.
-  recent(read, seconds = 5) {
-    const values = this.samples.slice(-seconds).map(read).filter((value) => value >= 0);
-    return values.length > 0 ? values.reduce((sum, value) => sum + value, 0) / values.length : NaN;
+  // The mean of a value in the last samples, NaN without samples.
+  recent(read, count = 5) {
+    const values = this.samples.slice(-count).map(read).filter((value) => value >= 0);
+    return values.reduce((sum, value) => sum + value, 0) / values.length;
   }
 }
 
-// The microseconds that a worker has waited for events, and has done anything else.
+// The microseconds that a worker has waited for events, and those of everything that it does.
 function workerTimes(fields) {
-  let busy = 0;
-  for (const [name, value] of fields) {
-    if (name.startsWith('us_') && name !== 'us_wait') busy += Number(value);
-  }
-  return { busy, waited: Number(fields.get('us_wait')) };
+  const times = [...fields].filter(([name]) => name.startsWith('us_')).map(([, value]) => Number(value));
+  return { waited: Number(fields.get('us_wait')), all: times.reduce((sum, time) => sum + time, 0) };
 }
 
 function busyShare(now, before) {
-  if (!before) return NaN;
-  const busy = now.busy - before.busy;
-  const total = busy + now.waited - before.waited;
-  return total > 0 && busy >= 0 ? (100 * busy) / total : NaN;
+  const all = now.all - before?.all;
+  return all > 0 ? 100 - (100 * (now.waited - before.waited)) / all : NaN;
 }

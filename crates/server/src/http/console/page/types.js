@@ -17,13 +17,16 @@ const bytesColumn = (id, label) => ({
   press: (row) => showValue(label, row[id]),
 });
 
+// Runs a command whose first argument is the key.
+const runOn = ({ session, db, key }, name, ...args) => session.callIn(db, name, key, ...args);
+
 // One step of HSCAN, SSCAN or ZSCAN: the next cursor, or null at the end, and the elements.
-async function scanStep({ session, db, key }, command, cursor, view) {
+async function scanStep(context, command, cursor, view) {
   const match = view.filter ? ['MATCH', unescape(view.filter)] : [];
   let at = cursor;
   // A selective filter may match nothing in many steps.
   for (let step = 0; step < 200; step += 1) {
-    const [next, items] = await session.callIn(db, command, key, at, 'COUNT', view.count(), ...match);
+    const [next, items] = await runOn(context, command, at, 'COUNT', view.count(), ...match);
     at = plain(next);
     if (items.length > 0 || at === '0') return { items, next: at === '0' ? null : at };
   }
@@ -33,8 +36,8 @@ async function scanStep({ session, db, key }, command, cursor, view) {
 const inPairs = (items, make) => Array.from({ length: items.length / 2 }, (_, at) => make(items[2 * at], items[2 * at + 1]));
 
 // The values of a form are text in which escapes stand for bytes.
-async function askAndRun({ session, db }, title, fields, command) {
-  return form({ title, action: 'Save', fields, note: NOTE_ESCAPES, submit: (values) => session.callIn(db, ...command(values)) });
+function askAndRun(context, title, fields, command) {
+  return form({ title, action: 'Save', fields, note: NOTE_ESCAPES, submit: (values) => runOn(context, ...command(values)) });
 }
 
 const hash = {
@@ -56,12 +59,12 @@ const hash = {
   add: [{
     label: 'Set a field…',
     run: (context) => askAndRun(context, 'Set a field', [{ name: 'field', label: 'Field' }, { name: 'value', label: 'Value', rows: 4 }],
-      ({ field, value }) => ['HSET', context.key, unescape(field), unescape(value)]),
+      ({ field, value }) => ['HSET', unescape(field), unescape(value)]),
   }],
   edit: (context, row) => editValue(context, `Edit the field ${preview(row.field, 60)}`, row.value, ['HGET', context.key, row.field],
     (value) => ['HSET', context.key, row.field, value], row.pttl > 0 ? 'Saving removes the TTL of the field.' : ''),
   removeCommand: 'HDEL',
-  remove: ({ session, db, key }, row) => session.callIn(db, 'HDEL', key, row.field),
+  remove: (context, row) => runOn(context, 'HDEL', row.field),
 };
 
 const set = {
@@ -76,10 +79,10 @@ const set = {
   },
   add: [{
     label: 'Add a member…',
-    run: (context) => askAndRun(context, 'Add a member', [{ name: 'member', label: 'Member' }], ({ member }) => ['SADD', context.key, unescape(member)]),
+    run: (context) => askAndRun(context, 'Add a member', [{ name: 'member', label: 'Member' }], ({ member }) => ['SADD', unescape(member)]),
   }],
   removeCommand: 'SREM',
-  remove: ({ session, db, key }, row) => session.callIn(db, 'SREM', key, row.member),
+  remove: (context, row) => runOn(context, 'SREM', row.member),
 };
 
 const zset = {
@@ -96,21 +99,21 @@ const zset = {
     }
     const count = view.count();
     const order = view.isReversed ? ['REV'] : [];
-    const items = await context.session.callIn(context.db, 'ZRANGE', context.key, position, position + count - 1, ...order, 'WITHSCORES');
+    const items = await runOn(context, 'ZRANGE', position, position + count - 1, ...order, 'WITHSCORES');
     const rows = items.map(([member, score], at) => ({ rank: position + at, member, score: scoreText(score) }));
     return { rows, next: rows.length === count && position + count < context.properties.length ? position + count : null };
   },
   add: [{
     label: 'Add a member…',
     run: (context) => askAndRun(context, 'Add a member', [{ name: 'member', label: 'Member' }, { name: 'score', label: 'Score' }],
-      ({ member, score }) => ['ZADD', context.key, score, unescape(member)]),
+      ({ member, score }) => ['ZADD', score, unescape(member)]),
   }],
   edit: (context, row) => form({
     title: `Score of ${preview(row.member, 60)}`, action: 'Save', fields: [{ name: 'score', label: 'Score', value: row.score }],
-    submit: ({ score }) => context.session.callIn(context.db, 'ZADD', context.key, 'XX', score, row.member),
+    submit: ({ score }) => runOn(context, 'ZADD', 'XX', score, row.member),
   }),
   removeCommand: 'ZREM',
-  remove: ({ session, db, key }, row) => session.callIn(db, 'ZREM', key, row.member),
+  remove: (context, row) => runOn(context, 'ZREM', row.member),
 };
 
 // A score is a double in RESP3 and a string in RESP2 and in ZSCAN.
@@ -120,15 +123,15 @@ const list = {
   first: 0,
   id: (row) => row.index,
   columns: () => [numberColumn('index', 'Index', String), bytesColumn('value', 'Value'), numberColumn('bytes', 'Bytes', format.count)],
-  async load({ session, db, key, properties }, position, view) {
+  async load(context, position, view) {
     const count = view.count();
-    const items = await session.callIn(db, 'LRANGE', key, position, position + count - 1);
+    const items = await runOn(context, 'LRANGE', position, position + count - 1);
     const rows = items.map((value, at) => ({ index: position + at, value, bytes: value.length }));
-    return { rows, next: rows.length === count && position + count < properties.length ? position + count : null };
+    return { rows, next: rows.length === count && position + count < context.properties.length ? position + count : null };
   },
   add: ['LPUSH', 'RPUSH'].map((command) => ({
     label: command === 'LPUSH' ? 'Add at the head…' : 'Add at the tail…',
-    run: (context) => askAndRun(context, command, [{ name: 'value', label: 'Value', rows: 4 }], ({ value }) => [command, context.key, unescape(value)]),
+    run: (context) => askAndRun(context, command, [{ name: 'value', label: 'Value', rows: 4 }], ({ value }) => [command, unescape(value)]),
   })),
   edit: (context, row) => editValue(context, `Edit the element ${row.index}`, row.value, ['LINDEX', context.key, row.index],
     (value) => ['LSET', context.key, row.index, value]),
@@ -148,35 +151,29 @@ const stream = {
   name: (row) => toBytes(row.id),
   columns: () => [textColumn('id', 'ID', { sort: null }), textColumn('time', 'Time', { sort: null }),
     textColumn('text', 'Fields', { sort: null, press: (row) => showValue(`Entry ${row.id}`, toBytes(row.whole)) })],
-  async load({ session, db, key }, position, view) {
+  async load(context, position, view) {
     const count = view.count();
-    const entries = await session.callIn(db, 'XREVRANGE', key, position, '-', 'COUNT', count);
+    const entries = await runOn(context, 'XREVRANGE', position, '-', 'COUNT', count);
     const rows = entries.map(([id, items]) => entryRow(toText(id), items));
     return { rows, next: rows.length === count ? `(${rows[rows.length - 1].id}` : null };
   },
   add: [{
     label: 'Add an entry…',
     run: (context) => askAndRun(context, 'Add an entry (XADD)', [{ name: 'field', label: 'Field' }, { name: 'value', label: 'Value', rows: 4 }],
-      ({ field, value }) => ['XADD', context.key, '*', unescape(field), unescape(value)]),
+      ({ field, value }) => ['XADD', '*', unescape(field), unescape(value)]),
   }],
   removeCommand: 'XDEL',
-  remove: ({ session, db, key }, row) => session.callIn(db, 'XDEL', key, row.id),
+  remove: (context, row) => runOn(context, 'XDEL', row.id),
 };
 
 function entryRow(id, items) {
   const parts = inPairs(items, (field, value) => [field, value]);
   return {
     id,
-    time: entryTime(id),
+    time: format.dateTime(parseInt(id, 10)),
     text: parts.slice(0, 20).map(([field, value]) => `${preview(field, 40)}=${preview(value, 80)}`).join('  '),
     whole: parts.map(([field, value]) => `${escape(field)} = ${escape(value)}`).join('\n'),
   };
-}
-
-// The time of an ID that the server has generated.
-function entryTime(id) {
-  const ms = Number(id.split('-')[0]);
-  return ms > 1e12 && ms < 1e14 ? format.dateTime(ms) : '–';
 }
 
 export const TYPES = { hash, set, zset, list, stream };
