@@ -18,7 +18,7 @@ fn run(program: &str, args: &[&str], answer: &str) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // A program that asks nothing may exit before it has read its input. Then this write fails.
+    // A program that does not prompt may exit before it has read its input. Then this write fails.
     let _ = child.stdin.take().unwrap().write_all(answer.as_bytes());
     child.wait_with_output().unwrap()
 }

@@ -12,7 +12,7 @@ pub(super) struct Answer {
     pub(super) is_page: bool,
 }
 
-/// What a browser may do with the console: load scripts and styles of this server and connect to it, and nothing else.
+/// Headers that let a browser load scripts and styles of this server and connect to it, and nothing else.
 const PAGE_HEADERS: &str = "Content-Security-Policy: default-src 'none'; script-src 'self'; \
     style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; \
     frame-ancestors 'none'\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n\

@@ -212,7 +212,7 @@ impl Worker {
         let (addr, laddr) = (Address::Socket(connection.peer), Address::Socket(connection.local));
         let is_local = connection.peer.is_local();
         let record = self.new_record(io, token, (is_local, false), (addr, laddr));
-        // Nobody else has the cell, so it is still empty.
+        // Only this worker sets the record, and only once.
         let _ = connection.record.set(Arc::clone(&record));
         self.begin_session(record, None);
     }

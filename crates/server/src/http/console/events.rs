@@ -38,13 +38,20 @@ impl Events {
     /// The first event of a console: all fields, and what the console may do.
     pub(super) fn whole(&self, shared: &Shared, now_ms: u64) -> String {
         let fields = self.fields.iter().map(|(name, value)| (name.as_str(), Some(value.as_str())));
-        let may_write = shared.config().network.http_console == Console::Write;
-        event(now_ms, fields, Some(may_write))
+        event(now_ms, fields, Some(abilities(shared)))
     }
 }
 
 /// The event of a console whose user may not run INFO.
-pub(super) const DENIED: &str = r#"{"denied":"info"}"#;
+pub(super) fn denied(shared: &Shared) -> String {
+    json!({ "denied": "info", "console": abilities(shared) }).to_string()
+}
+
+/// The facts about the server on which the page depends.
+fn abilities(shared: &Shared) -> Value {
+    let may_write = shared.config().network.http_console == Console::Write;
+    json!({ "write": may_write, "version": env!("CARGO_PKG_VERSION") })
+}
 
 /// Reports whether the user of a session may run INFO now. O(permissions of the user).
 pub(super) fn may_read(shared: &Shared, record: &ClientRecord) -> bool {
@@ -64,13 +71,13 @@ pub(super) fn may_read(shared: &Shared, record: &ClientRecord) -> bool {
 fn event<'f>(
     now_ms: u64,
     fields: impl Iterator<Item = (&'f str, Option<&'f str>)>,
-    may_write: Option<bool>,
+    abilities: Option<Value>,
 ) -> String {
     let info: Map<String, Value> =
         fields.map(|(name, value)| (name.to_owned(), Value::from(value))).collect();
     let mut event = json!({ "time": now_ms, "info": info });
-    if let Some(write) = may_write {
-        event["console"] = json!({ "write": write, "version": env!("CARGO_PKG_VERSION") });
+    if let Some(abilities) = abilities {
+        event["console"] = abilities;
     }
     event.to_string()
 }

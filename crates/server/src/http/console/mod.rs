@@ -73,7 +73,7 @@ enum Subscription {
     /// The next event has all fields.
     Begins,
     On,
-    /// The user may not run INFO, and the console has been told.
+    /// The user may not run INFO, and the console has received an event that says so.
     Denied,
 }
 
@@ -343,7 +343,7 @@ impl Consoles {
             if !may_read {
                 if console.subscription != Subscription::Denied {
                     console.subscription = Subscription::Denied;
-                    connection.send(io, *token, &websocket::text(events::DENIED));
+                    connection.send(io, *token, &websocket::text(&events::denied(self.shared)));
                 }
             } else if io.unsent(*token) > UNSENT_BYTES_MAX {
                 // The browser reads too slowly for the changes, so the next event has all fields.
