@@ -3,6 +3,7 @@
 use brisk_cluster::document::{Registration, Topology, check_installation};
 use brisk_cluster::id::{ChangeId, NodeId, NodeRun};
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// A lease with the node's registration.
 #[derive(Debug, Clone)]
@@ -28,7 +29,7 @@ pub(crate) enum Renewal {
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     pub(crate) expected: u64,
-    pub(crate) document: Topology,
+    pub(crate) document: Rc<Topology>,
     pub(crate) while_absent: Option<NodeId>,
 }
 
@@ -36,7 +37,7 @@ pub(crate) struct Request {
 #[derive(Debug)]
 pub(crate) struct Coordinator {
     pub(crate) revision: u64,
-    pub(crate) document: Option<Topology>,
+    pub(crate) document: Option<Rc<Topology>>,
     pub(crate) leases: BTreeMap<NodeId, HeldLease>,
     /// The coordinator has no quorum until this time: requests wait, and leases do not end.
     pub(crate) frozen_until_ms: u64,
@@ -109,12 +110,12 @@ impl Coordinator {
         if request.expected != self.revision || !is_absent {
             return false;
         }
-        let old = self.document.as_ref();
+        let old = self.document.as_deref();
         check_installation("brisk", old, Some(&request.document)).unwrap();
         assert_eq!(request.document.slots_assigned(), 16_384, "every slot has one owner");
         self.revision += 1;
         self.history.push(request.document.change);
-        self.document = Some(request.document.clone());
+        self.document = Some(Rc::clone(&request.document));
         true
     }
 

@@ -2,7 +2,7 @@
 
 use crate::coordinator::HeldLease;
 use brisk_cluster::document::{
-    Dataset, InstallError, Member, NodeRole, NodeStatus, Registration, Topology, check_installation,
+    Dataset, InstallError, NodeRole, NodeStatus, Registration, Topology, check_installation,
 };
 use brisk_cluster::failover::{
     CoordinatorLoss, Lease, LeaseHorizon, NewTerm, ReplicaAcks, SentAcks, may_serve, serves_from_ms,
@@ -11,11 +11,14 @@ use brisk_cluster::id::{ChangeId, Epoch, Incarnation, NodeId, NodeRun, ShardId, 
 use brisk_cluster::map::{MapRole, RouteState, SlotMap};
 use brisk_cluster::slots::SlotId;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// A node.
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) run: NodeRun,
+    /// The registration of the first process.
+    first_registration: Registration,
     pub(crate) is_up: bool,
     /// The process is stopped until this time and executes nothing.
     pub(crate) paused_until_ms: u64,
@@ -30,8 +33,11 @@ pub(crate) struct Node {
     pub(crate) offset: u64,
     last_contact_ms: Option<u64>,
     /// The document in force. It survives restarts, like the file of a real node.
-    pub(crate) installed: Option<Topology>,
+    pub(crate) installed: Option<Rc<Topology>>,
     pub(crate) map: SlotMap,
+    /// The first slot of this node's shard, and the shard's replicas. They are needed after each event, so they are
+    /// not looked up in the document each time.
+    shard: Option<(SlotId, Vec<NodeId>)>,
     lease: Option<Lease>,
     /// The number of the lease that this process holds, as far as it knows. Without one it registers.
     pub(crate) lease_number: Option<u64>,
@@ -60,6 +66,7 @@ impl Node {
         let run = NodeRun { node: id, incarnation: Incarnation(1) };
         Node {
             run,
+            first_registration: first_registration(run),
             is_up: true,
             paused_until_ms: 0,
             cut_until_ms: 0,
@@ -71,6 +78,7 @@ impl Node {
             last_contact_ms: None,
             installed: None,
             map: SlotMap::new(None, run),
+            shard: None,
             lease: None,
             lease_number: None,
             must_reassert: false,
@@ -98,13 +106,7 @@ impl Node {
     }
 
     pub(crate) fn registration(&self) -> Registration {
-        let json = format!(
-            r#"{{"id":"{}","incarnation":"{}","version":"1","member":{{"ip":"10.0.0.1","port":7000}}}}"#,
-            self.run.node, self.run.incarnation
-        );
-        let registration = Registration::parse(json.as_bytes()).unwrap();
-        let port = 7_000 + u16::from(registration.id.to_string().as_bytes()[1] - b'0');
-        Registration { member: Member { port, ..registration.member.clone() }, ..registration }
+        Registration { incarnation: self.run.incarnation, ..self.first_registration.clone() }
     }
 
     /// Starts a new process. Without `keeps_data` the disk is empty too.
@@ -118,12 +120,20 @@ impl Node {
         if !keeps_data || self.offset == 0 {
             (self.dataset, self.offset) = (Dataset::Empty, 0);
         }
-        self.map = SlotMap::new(self.installed.as_ref(), self.run);
+        self.apply_document();
         let started_ms = self.local_ms(now_ms);
         self.acks = SentAcks { started_ms, last_ms: started_ms, earlier_ms: started_ms };
         self.horizon = LeaseHorizon::at_start(started_ms, ttl_ms);
         self.acknowledged.clear();
         self.following = self.primary();
+    }
+
+    /// Derives the node's view of the cluster from the document in force.
+    fn apply_document(&mut self) {
+        self.map = SlotMap::new(self.installed.as_deref(), self.run);
+        let own = self.installed.as_ref().and_then(|topology| topology.shard_of(self.run.node));
+        let slot = own.and_then(|shard| Some((shard, shard.slots.iter().next()?)));
+        self.shard = slot.map(|(shard, slot)| (slot, shard.replicas.to_vec()));
     }
 
     /// The primary that this node must follow.
@@ -135,13 +145,16 @@ impl Node {
     /// Installs a document unless it is older. `leases` are those that the node knows.
     pub(crate) fn install(
         &mut self,
-        document: Option<&Topology>,
+        document: Option<&Rc<Topology>>,
         leases: &BTreeMap<NodeId, HeldLease>,
         now_ms: u64,
         ttl_ms: u64,
     ) {
         let Some(document) = document else { return };
-        match check_installation("brisk", self.installed.as_ref(), Some(document)) {
+        if self.installed.as_ref().is_some_and(|installed| Rc::ptr_eq(installed, document)) {
+            return;
+        }
+        match check_installation("brisk", self.installed.as_deref(), Some(document)) {
             Err(InstallError::EpochNotGrown { .. }) => return,
             checked => checked.unwrap(),
         }
@@ -150,8 +163,8 @@ impl Node {
         }
         self.handing_over = self.handing_over.filter(|from| document.epoch <= *from);
         let before = (self.map.role(), self.map.own_shard());
-        let before_document = self.installed.replace(document.clone());
-        self.map = SlotMap::new(Some(document), self.run);
+        let before_document = self.installed.replace(Rc::clone(document));
+        self.apply_document();
         let has_new_term = before != (self.map.role(), self.map.own_shard());
         let Some(shard) = document.shard_of(self.run.node).filter(|_| has_new_term) else { return };
         // A restarted primary is in a later term than the one that this node knows, or in none.
@@ -210,15 +223,16 @@ impl Node {
     }
 
     fn replica_acks(&self) -> ReplicaAcks {
-        let shard = self.installed.as_ref().and_then(|topology| topology.shard_of(self.run.node));
-        let replicas = shard.map(|shard| &shard.replicas[..]).unwrap_or_default();
-        let acks = replicas.iter().map(|id| self.acknowledged.get(id).copied());
-        match acks.collect::<Option<Vec<u64>>>() {
-            None => ReplicaAcks::Missing,
-            Some(acks) => {
-                acks.into_iter().min().map_or(ReplicaAcks::NoReplicas, ReplicaAcks::Oldest)
-            }
+        let replicas = self.shard.iter().flat_map(|(_, replicas)| replicas);
+        let mut oldest = ReplicaAcks::NoReplicas;
+        for replica in replicas {
+            let Some(sent_ms) = self.acknowledged.get(replica) else { return ReplicaAcks::Missing };
+            oldest = match oldest {
+                ReplicaAcks::Oldest(other) => ReplicaAcks::Oldest(other.min(*sent_ms)),
+                _ => ReplicaAcks::Oldest(*sent_ms),
+            };
         }
+        oldest
     }
 
     /// Records a renewal that was sent at `sent_ms` on the node's clock.
@@ -245,9 +259,8 @@ impl Node {
             allows_pubsub_when_down: false,
         };
         let own = self.map.own_shard()?;
-        let shard = self.installed.as_ref()?.shard(own.0)?;
-        let slot: SlotId = shard.slots.iter().next()?;
-        self.map.is_served(self.map.gate(&state), slot).then_some(own)
+        let (slot, _) = self.shard.as_ref()?;
+        self.map.is_served(self.map.gate(&state), *slot).then_some(own)
     }
 
     pub(crate) fn status(&self, now_ms: u64) -> NodeStatus {
@@ -275,6 +288,15 @@ impl Node {
         self.last_contact_ms = Some(self.local_ms(now_ms));
         (self.offset, self.dataset) = (offset, Dataset::Disk);
     }
+}
+
+fn first_registration(run: NodeRun) -> Registration {
+    let port = 7_000 + u16::from(run.node.to_string().as_bytes()[1] - b'0');
+    let json = format!(
+        r#"{{"id":"{}","incarnation":"{}","version":"1","member":{{"ip":"10.0.0.1","port":{port}}}}}"#,
+        run.node, run.incarnation
+    );
+    Registration::parse(json.as_bytes()).unwrap()
 }
 
 /// The nodes that serve, by shard; an error message if two serve the same shard.

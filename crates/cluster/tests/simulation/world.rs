@@ -11,6 +11,7 @@ use brisk_cluster::id::{ChangeId, Incarnation, NodeId, NodeRun, ShardId, Term};
 use brisk_cluster::map::MapRole;
 use brisk_testkit::random::Random;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 const TTL_MS: u64 = 3_000;
 /// The time between two messages of a primary that its replicas acknowledge.
@@ -67,7 +68,7 @@ enum Event {
     Renew(usize),
     RenewArrives {
         node: usize,
-        registration: Registration,
+        registration: Rc<Registration>,
         number: Option<u64>,
         sent_ms: u64,
     },
@@ -75,12 +76,12 @@ enum Event {
         node: usize,
         run: NodeRun,
         sent_ms: u64,
-        document: Option<Topology>,
+        document: Option<Rc<Topology>>,
         renewal: Renewal,
     },
     WatchArrives {
         node: usize,
-        document: Topology,
+        document: Rc<Topology>,
     },
     Restart {
         node: usize,
@@ -276,7 +277,7 @@ impl World {
     fn renew(&mut self, node: usize) {
         let (it, now_ms) = (&self.nodes[node], self.now_ms);
         if it.is_running(now_ms) && !self.is_cut(node) {
-            let (registration, number) = (it.registration(), it.lease_number);
+            let (registration, number) = (Rc::new(it.registration()), it.lease_number);
             let sent_ms = it.local_ms(now_ms);
             let delay = self.delay_ms();
             self.after(delay, Event::RenewArrives { node, registration, number, sent_ms });
@@ -293,7 +294,8 @@ impl World {
             return self.after(thaw_ms - self.now_ms, event);
         }
         let run = registration.run();
-        let renewal = self.coordinator.renew(registration.clone(), number, self.now_ms);
+        let renewal =
+            self.coordinator.renew(Registration::clone(registration), number, self.now_ms);
         if renewal != Renewal::Replaced {
             let (delay, document) = (self.delay_ms(), self.coordinator.document.clone());
             self.after(delay, Event::RenewReply { node, run, sent_ms, document, renewal });
@@ -341,13 +343,13 @@ impl World {
         let expected = document.epoch.0;
         let Ok(Some(document)) = reassert(document, change, it.run) else { return };
         it.reassertion = Some(change);
-        let request = Request { expected, document, while_absent: None };
+        let request = Request { expected, document: Rc::new(document), while_absent: None };
         self.totals.reasserted += 1;
         let delay = self.delay_ms();
         self.after(delay, Event::ChangeArrives { controller: None, request });
     }
 
-    fn watch_arrives(&mut self, node: usize, document: Topology) {
+    fn watch_arrives(&mut self, node: usize, document: Rc<Topology>) {
         let now_ms = self.now_ms;
         let (is_cut, it) = (self.is_cut(node), &mut self.nodes[node]);
         if is_cut || !it.is_up {
@@ -480,7 +482,7 @@ impl World {
         }
         let topology = self.coordinator.document.clone();
         let situation = Situation {
-            topology: topology.as_ref(),
+            topology: topology.as_deref(),
             registered: &registered,
             statuses: &statuses,
             pongs: &pongs,
@@ -503,7 +505,8 @@ impl World {
                 _ => None,
             };
             it.pending = Some((change, now_ms + 1_000));
-            let request = Request { expected: self.coordinator.revision, document, while_absent };
+            let (expected, document) = (self.coordinator.revision, Rc::new(document));
+            let request = Request { expected, document, while_absent };
             let delay = self.delay_ms();
             return self.after(delay, Event::ChangeArrives { controller: Some(at), request });
         }
@@ -527,7 +530,7 @@ impl World {
                 self.totals.forced += u64::from(is_new && shard.cause == TermCause::Forced);
             }
             for node in 0..self.nodes.len() {
-                let (delay, document) = (self.delay_ms(), request.document.clone());
+                let (delay, document) = (self.delay_ms(), Rc::clone(&request.document));
                 self.after(delay, Event::WatchArrives { node, document });
             }
         }
@@ -587,7 +590,8 @@ impl World {
         let change = ChangeId { writer: self.nodes[node].run, number: self.now_ms };
         let next = promote(&document, change, &promotion).unwrap().unwrap();
         self.nodes[node].handing_over = Some(document.epoch);
-        let request = Request { expected: document.epoch.0, document: next, while_absent: None };
+        let (expected, document) = (document.epoch.0, Rc::new(next));
+        let request = Request { expected, document, while_absent: None };
         self.totals.planned += 1;
         let delay = self.delay_ms();
         self.after(delay, Event::ChangeArrives { controller: None, request });
@@ -607,7 +611,7 @@ impl World {
             why: "CLUSTER FAILOVER FORCE".to_owned(),
         };
         let change = change_of(CONTROLLERS, self.now_ms);
-        let document = promote(document, change, &promotion).unwrap().unwrap();
+        let document = Rc::new(promote(document, change, &promotion).unwrap().unwrap());
         let request = Request { expected: self.coordinator.revision, document, while_absent: None };
         let delay = self.delay_ms();
         self.after(delay, Event::ChangeArrives { controller: None, request });
