@@ -29,6 +29,7 @@ const PAPERS: &[&str] = &[
     "docs/cluster.md",
     "docs/security.md",
     "docs/monitoring.md",
+    "docs/console.md",
     "docs/backup.md",
     "docs/upgrades.md",
     "docs/capacity.md",
