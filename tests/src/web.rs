@@ -118,16 +118,22 @@ impl Web {
     /// Receives more data. Returns false at the end of the stream. Panics on a timeout.
     #[track_caller]
     fn receive(&mut self) -> bool {
-        let mut bytes = [0; 4096];
-        match self.stream.read(&mut bytes) {
-            Ok(0) => false,
-            Ok(read) => {
-                self.input.extend_from_slice(&bytes[..read]);
-                true
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => false,
-            Err(error) => panic!("no answer by HTTP: {error}"),
+        receive(&mut self.stream, &mut self.input)
+    }
+}
+
+/// Appends received data to `input`. Returns false at the end of the stream. Panics on a timeout.
+#[track_caller]
+pub(crate) fn receive(stream: &mut TcpStream, input: &mut Vec<u8>) -> bool {
+    let mut bytes = [0; 4096];
+    match stream.read(&mut bytes) {
+        Ok(0) => false,
+        Ok(read) => {
+            input.extend_from_slice(&bytes[..read]);
+            true
         }
+        Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => false,
+        Err(error) => panic!("no data by HTTP: {error}"),
     }
 }
 

@@ -1,7 +1,8 @@
 //! A WebSocket client. It is independent of the server's implementation, so that it cannot share its bugs.
 
+use crate::web;
 use brisk_testkit::port::Port;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -149,18 +150,8 @@ impl WebSocket {
         }
     }
 
-    /// Receives more data. Returns false at the end of the stream. Panics on a timeout.
     fn receive(&mut self) -> bool {
-        let mut bytes = [0; 64 * 1024];
-        match self.stream.read(&mut bytes) {
-            Ok(0) => false,
-            Ok(read) => {
-                self.input.extend_from_slice(&bytes[..read]);
-                true
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => false,
-            Err(error) => panic!("no message: {error}"),
-        }
+        web::receive(&mut self.stream, &mut self.input)
     }
 }
 

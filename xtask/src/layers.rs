@@ -198,6 +198,7 @@ const STRUCTURES: Layers = Layers {
         &["fuzzing"],
         &["chunk"],
         &["sha1"],
+        &["base64"],
         &["geohash"],
         &["list"],
         &["alloc"],
@@ -394,7 +395,7 @@ const COORDINATE: Layers = Layers {
         &["local/journal"],
         &["local/directory"],
         &["local/watch"],
-        &["etcd/base64", "etcd/http"],
+        &["etcd/http"],
         &["etcd/messages", "etcd/version"],
         // The module file contains the options, the keys and the coordinator, which its submodules use.
         &["etcd"],

@@ -1,31 +1,8 @@
 //! Amounts for people: bytes, counts and durations. Also tables with aligned columns.
 
 use crate::quote::quote;
+pub(crate) use brisk_analyze::report::{count as grouped, size as bytes};
 use std::time::Duration;
-
-/// An amount of memory, such as `1.5 MiB`.
-pub(crate) fn bytes(count: f64) -> String {
-    for (shift, unit) in [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")] {
-        let size = (1u64 << shift) as f64;
-        if count >= size {
-            return format!("{:.1} {unit}", count / size);
-        }
-    }
-    format!("{count:.0} B")
-}
-
-/// A count with commas between the thousands.
-pub(crate) fn grouped(count: u64) -> String {
-    let digits = count.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
 
 /// A rate or an average: with decimals only if it is small.
 pub(crate) fn rate(number: f64) -> String {

@@ -16,6 +16,7 @@
 //! | [`alloc`] | counts the memory of the global allocator |
 //! | [`listpack`] | many small elements in one allocation, in Redis's byte format |
 //! | [`lzf`] | compression of small blocks, as in dumps and inner list nodes |
+//! | [`base64`], [`sha1`] | an encoding of bytes as text; digests for names |
 //! | [`sequence`], [`quicklist`] | long lists: a shared tree of parts; listpacks as its parts |
 //! | [`ordered`] | members ordered by score: a B+tree with ranks and a hash index |
 //! | [`stream`] | blocks of entries by ID, and the consumer groups that read them |
@@ -28,6 +29,7 @@
 //! listed at the top of its file, that makes it sound.
 
 pub mod alloc;
+pub mod base64;
 pub mod bits;
 pub mod chunk;
 pub mod chunked;

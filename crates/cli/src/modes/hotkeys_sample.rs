@@ -1,7 +1,7 @@
 //! `--hotkeys` without an LFU policy: the keys of short samples of the requests.
 
+use super::lost;
 use super::sampling::{BURST, KeySample, LINES_MAX};
-use super::{glob, lost};
 use crate::amount::{bytes, counted, duration, grouped, rate};
 use crate::info::InfoFields;
 use crate::link::Link;
@@ -9,6 +9,7 @@ use crate::options::Options;
 use crate::quote::quote;
 use crate::session::{Loudness, Session};
 use crate::{pause, screen};
+use brisk_engine::glob::{self, Case};
 use std::time::Duration;
 
 /// Number of bursts, unless `--count` sets it.
@@ -61,7 +62,7 @@ fn sample(
         session.connect(Loudness::Loud).map_err(|_| 1)?;
         let monitor = session.take_link().ok_or(1)?;
         let earlier = sample.requests;
-        let is_counted = |key: &[u8]| pattern.is_none_or(|pattern| glob::matches(pattern, key));
+        let is_counted = |key: &[u8]| pattern.is_none_or(|pattern| is_match(pattern, key));
         match sample.burst(monitor, is_counted) {
             Ok(Ok(())) => {}
             Ok(Err(text)) => {
@@ -121,4 +122,38 @@ fn summary(sample: &KeySample, executed: f64) -> String {
         ));
     }
     text
+}
+
+/// Reports whether a key matches a pattern, by the rules of SCAN.
+fn is_match(pattern: &[u8], key: &[u8]) -> bool {
+    pattern == b"*" || glob::matches(pattern, key, Case::Matters)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_as_in_scan() {
+        for (pattern, text, expected) in [
+            ("*", "", true),
+            ("", "", true),
+            ("", "a", false),
+            ("user:*", "user:1", true),
+            ("user:*:x", "user:1:2:x", true),
+            ("a*b*c", "axxbyyc", true),
+            ("a*b*c", "axxbyy", false),
+            ("h?llo", "hello", true),
+            ("h[ae]llo", "hallo", true),
+            ("h[^e]llo", "hello", false),
+            ("h[a-c]llo", "hbllo", true),
+            ("h[c-a]llo", "hbllo", true),
+            ("a\\*b", "a*b", true),
+            ("a\\*b", "axb", false),
+            ("a[b", "ab", true),
+            ("[\\]]", "]", true),
+        ] {
+            assert_eq!(is_match(pattern.as_bytes(), text.as_bytes()), expected, "{pattern} {text}");
+        }
+    }
 }

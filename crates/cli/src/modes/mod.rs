@@ -4,7 +4,6 @@ mod analyze;
 mod bigkeys;
 mod doctor;
 mod eval;
-mod glob;
 mod hotkeys;
 mod hotkeys_sample;
 mod intrinsic;

@@ -3,7 +3,7 @@
 //! The gateway writes 64-bit numbers as strings and omits zeros, false and empty lists: a failed
 //! transaction has no `succeeded`, a read of an absent key has no `kvs`.
 
-use super::base64;
+use brisk_structures::base64;
 use serde_json::{Value, json};
 
 /// A comparison of a transaction.

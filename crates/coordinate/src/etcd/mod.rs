@@ -7,7 +7,6 @@
 //! | `connection` | one connection with time limits, plain or TLS |
 //! | `http` | reads responses |
 //! | `messages` | requests and responses of the gateway |
-//! | `base64` | keys and values in JSON |
 //! | `tls` | certificates |
 //! | `version` | rejects versions that lose data |
 //! | `watch` | the stream of changes |
@@ -22,7 +21,6 @@
 //! etcd's revisions are the revisions of this interface. A write request that got no response has
 //! an unknown outcome. etcd may apply it later, even after a quorum was lost and restored.
 
-mod base64;
 mod client;
 mod connection;
 mod http;

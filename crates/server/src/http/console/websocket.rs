@@ -1,5 +1,6 @@
 //! The WebSocket protocol (RFC 6455), from the server's side: the handshake, and frames in both directions.
 
+use brisk_structures::base64;
 use brisk_structures::sha1::sha1;
 
 /// The maximum size of a message from a browser in bytes.
@@ -18,27 +19,12 @@ const PONG: u8 = 10;
 
 /// Returns the value of `Sec-WebSocket-Accept` for a key.
 pub(super) fn accept_value(key: &str) -> String {
-    encode_base64(&sha1(&[key.as_bytes(), HANDSHAKE_ID].concat()))
+    base64::encode(&sha1(&[key.as_bytes(), HANDSHAKE_ID].concat()))
 }
 
 /// Reports whether a key has the form that RFC 6455 requires: 16 bytes in base64.
 pub(super) fn is_key(key: &str) -> bool {
-    let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'+' || byte == b'/';
-    key.len() == 24 && key.ends_with("==") && key.bytes().take(22).all(is_digit)
-}
-
-fn encode_base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for three in bytes.chunks(3) {
-        let at = |index: usize| u32::from(three.get(index).copied().unwrap_or(0));
-        let bits = at(0) << 16 | at(1) << 8 | at(2);
-        for digit in 0..4 {
-            let value = (bits >> (18 - 6 * digit) & 63) as usize;
-            text.push(if digit <= three.len() { char::from(DIGITS[value]) } else { '=' });
-        }
-    }
-    text
+    base64::decode(key).is_some_and(|bytes| bytes.len() == 16)
 }
 
 /// A complete message or control frame.
@@ -176,25 +162,6 @@ impl Frame {
     }
 }
 
-/// Appends a frame with a whole message.
-fn write_frame(opcode: u8, payload: &[u8], out: &mut Vec<u8>) {
-    out.push(0x80 | opcode);
-    match payload.len() {
-        short @ ..=125 => out.push(short as u8),
-        length => match u16::try_from(length) {
-            Ok(length) => {
-                out.push(126);
-                out.extend_from_slice(&length.to_be_bytes());
-            }
-            Err(_) => {
-                out.push(127);
-                out.extend_from_slice(&(length as u64).to_be_bytes());
-            }
-        },
-    }
-    out.extend_from_slice(payload);
-}
-
 /// A binary message as bytes to send.
 pub(super) fn binary(payload: &[u8]) -> Vec<u8> {
     frame(BINARY, payload)
@@ -220,9 +187,24 @@ pub(super) fn close(status: u16) -> Vec<u8> {
     frame(CLOSE, &status.to_be_bytes())
 }
 
+/// A frame with a whole message.
 fn frame(opcode: u8, payload: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(payload.len() + 10);
-    write_frame(opcode, payload, &mut out);
+    out.push(0x80 | opcode);
+    match payload.len() {
+        short @ ..=125 => out.push(short as u8),
+        length => match u16::try_from(length) {
+            Ok(length) => {
+                out.push(126);
+                out.extend_from_slice(&length.to_be_bytes());
+            }
+            Err(_) => {
+                out.push(127);
+                out.extend_from_slice(&(length as u64).to_be_bytes());
+            }
+        },
+    }
+    out.extend_from_slice(payload);
     out
 }
 
@@ -232,8 +214,7 @@ mod tests {
 
     /// A frame of a client, with a mask.
     fn masked(first: u8, payload: &[u8]) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        write_frame(first & 0x0F, payload, &mut bytes);
+        let mut bytes = frame(first & 0x0F, payload);
         bytes[0] = first;
         bytes[1] |= 0x80;
         let head = bytes.len() - payload.len();

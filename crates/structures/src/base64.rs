@@ -1,9 +1,10 @@
-//! Base64 with padding (RFC 4648, section 4), as etcd's JSON gateway uses it for keys and values.
+//! Base64 with the standard alphabet and padding (RFC 4648, section 4).
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// The text for `bytes`. O(bytes).
-pub(super) fn encode(bytes: &[u8]) -> String {
+#[must_use]
+pub fn encode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for group in bytes.chunks(3) {
         let byte = |at: usize| u32::from(group.get(at).copied().unwrap_or(0));
@@ -17,7 +18,8 @@ pub(super) fn encode(bytes: &[u8]) -> String {
 }
 
 /// The bytes of a text; `None` if it is malformed. O(bytes).
-pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
+#[must_use]
+pub fn decode(text: &str) -> Option<Vec<u8>> {
     let text = text.as_bytes();
     if !text.len().is_multiple_of(4) {
         return None;
@@ -74,7 +76,10 @@ mod tests {
     fn all_bytes_survive_and_malformed_texts_are_found() {
         let all: Vec<u8> = (0..=255).collect();
         assert_eq!(decode(&encode(&all)), Some(all));
-        for bad in ["Z", "Zg", "Zg=", "Z===", "Zg=a", "====", "Zm9v\n", "Zm-v", "Z=9v"] {
+        for bad in [
+            "Z", "Zg", "Zg=", "Z===", "Zg=a", "====", "Zm9v\n", "Zm-v", "Z=9v", "Zm9v!", "Zm 9v",
+            "Zg==Zg==",
+        ] {
             assert_eq!(decode(bad), None, "{bad:?}");
         }
     }
