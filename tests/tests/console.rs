@@ -139,6 +139,9 @@ fn events_have_the_fields_of_info_that_changed() {
         wait_until("the database to disappear", || {
             event(&mut socket)["info"].get("db0").is_some_and(Value::is_null)
         });
+        // A change of the mode reaches open consoles.
+        server.connect().cmd("CONFIG SET http-console yes");
+        wait_until("the new mode", || event(&mut socket)["console"]["write"] == false);
         // A second console begins with all fields, and the first one goes on with changes.
         let mut other = open(port);
         other.send(TEXT, b"events on");
@@ -208,6 +211,7 @@ fn pages_of_other_sites_cannot_open_a_session() {
         assert_eq!(status(&good.replace("Version: 13", "Version: 8")), 426);
         assert_eq!(status(&good.replace("ub25jZQ==", "")), 400);
         assert_eq!(status(&good.replace("brisk-console", "chat")), 400);
+        assert_eq!(status(&format!("{good}Content-Length: 1\r\n")), 400);
     });
 }
 
@@ -236,6 +240,22 @@ fn violations_of_the_protocol_end_the_connection() {
         socket.send_bytes(&[0x82]);
         assert_eq!(socket.receive_frame(), None);
         assert_eq!(server.connect().cmd("PING").text(), "PONG");
+    });
+}
+
+#[test]
+fn consoles_that_are_not_authenticated_make_room_for_others() {
+    each("yes", |server, port| {
+        server.connect().cmd("CONFIG SET requirepass secret");
+        let mut authenticated = open(port);
+        assert_eq!(authenticated.ask("AUTH secret", "\r\n"), b"+OK\r\n");
+        let mut others: Vec<WebSocket> = (1..CONSOLES_MAX).map(|_| open(port)).collect();
+        let mut one_more = open(port);
+        assert!(one_more.ask("PING", "\r\n").starts_with(b"-NOAUTH "));
+        // The oldest one was closed.
+        assert_eq!(others[0].receive_frame(), None);
+        assert!(others[1].ask("PING", "\r\n").starts_with(b"-NOAUTH "));
+        assert_eq!(authenticated.ask("PING", "\r\n"), b"+PONG\r\n");
     });
 }
 

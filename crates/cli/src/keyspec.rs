@@ -111,7 +111,7 @@ impl KeySpec {
     fn of_range(fields: &[Value]) -> Option<KeySpec> {
         let at = |at: usize| fields.get(at).and_then(Value::as_integer);
         let (first, last, step) = (at(3)?, at(4)?, at(5)?);
-        let last = if last < 0 { last } else { last - first };
+        let last = if last < 0 { last } else { last.saturating_sub(first) };
         let keys = Keys::Range { last, step, limit: 0 };
         (first > 0).then_some(KeySpec { begin: Begin::Index(first), keys })
     }
@@ -120,19 +120,27 @@ impl KeySpec {
         let count = i64::try_from(words.len()).unwrap_or(i64::MAX);
         let Some(begin) = self.begin.position(words) else { return Vec::new() };
         let (first, last, step) = match self.keys {
-            Keys::Range { last, step, .. } if last >= 0 => (begin, begin + last, step),
-            Keys::Range { last, step, limit } if limit <= 1 => (begin, count + last, step),
+            Keys::Range { last, step, .. } if last >= 0 => {
+                (begin, begin.saturating_add(last), step)
+            }
+            Keys::Range { last, step, limit } if limit <= 1 => {
+                (begin, count.saturating_add(last), step)
+            }
             Keys::Range { last, step, limit } => {
-                (begin, begin + (count - begin) / limit + last, step)
+                (begin, (begin + count.saturating_sub(begin) / limit).saturating_add(last), step)
             }
             Keys::Counted { number_at, first, step } => {
-                let at = usize::try_from(begin + number_at).ok();
+                let at = usize::try_from(begin.saturating_add(number_at)).ok();
                 let number = at.and_then(|at| words.get(at));
                 let number = number.map_or(0, |word| crate::quote::leading_number(word.as_ref()));
-                let first = begin + first;
-                (first, first + (number.clamp(0, count) - 1) * step, step)
+                let first = begin.saturating_add(first);
+                let others = (number.clamp(0, count) - 1).saturating_mul(step);
+                (first, first.saturating_add(others), step)
             }
         };
+        if first < 0 {
+            return Vec::new();
+        }
         let step = usize::try_from(step.max(1)).unwrap_or(1);
         let positions = (first..=last.min(count - 1)).step_by(step);
         positions.filter_map(|at| usize::try_from(at).ok()).collect()
@@ -152,7 +160,7 @@ impl Begin {
         } else {
             (1..=words.len().checked_sub(skipped)?).rev().find(is_it)
         };
-        i64::try_from(found? + 1).ok()
+        i64::try_from(found?.checked_add(1)?).ok()
     }
 }
 
@@ -245,6 +253,35 @@ mod tests {
             let words: Vec<&str> = line.split(' ').collect();
             let found: Vec<usize> = commands.positions(&words).into_iter().collect();
             assert_eq!(found, expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn any_numbers_of_a_server_are_harmless() {
+        let extremes = [i64::MIN, -1, 0, 1, 2, i64::MAX];
+        for begin in extremes {
+            for (a, b) in extremes.iter().flat_map(|a| extremes.map(|b| (*a, b))) {
+                let counted = [
+                    ("keynumidx", Value::Integer(a)),
+                    ("firstkey", Value::Integer(b)),
+                    ("keystep", Value::Integer(a)),
+                ];
+                let specs = vec![
+                    spec(index(begin), range(a, b, 0)),
+                    spec(index(begin), range(a, 1, b)),
+                    spec(index(begin), typed("keynum", &counted)),
+                    spec(
+                        typed(
+                            "keyword",
+                            &[("keyword", bulk("x")), ("startfrom", Value::Integer(begin))],
+                        ),
+                        range(a, b, 2),
+                    ),
+                ];
+                let commands = CommandKeys::of(&Value::Array(vec![command("c", specs, vec![])]));
+                let found = commands.positions(&["c", "9223372036854775807", "x", "3"]);
+                assert!(found.iter().all(|at| *at < 4), "{found:?}");
+            }
         }
     }
 

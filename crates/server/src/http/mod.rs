@@ -309,15 +309,16 @@ impl Server {
     fn answer(&self, request: &Request, io: &mut Control, token: Token) -> Answer {
         let config = self.shared.config();
         let network = &config.network;
+        let peer = io.peer_addr(token);
+        if let Some(answer) = console::page(self.shared, &config, request, &peer) {
+            return answer;
+        }
         let is_open = network.http_password.is_empty() && network.protected_mode;
-        if is_open && !io.peer_addr(token).is_local() {
+        if is_open && !peer.is_local() {
             return Answer::text(
                 403,
                 "protected-mode is on and http-password is not set: only clients on this machine are allowed",
             );
-        }
-        if let Some(answer) = console::page(&config, request) {
-            return answer;
         }
         let known = ["/metrics", "/health", "/ready"].contains(&request.path.as_str());
         match request.path.as_str() {
@@ -390,6 +391,7 @@ impl Handler for Server {
         if is_well && connection.input.len() <= bytes_max {
             self.process_requests(&mut connection, io, token);
         } else {
+            connection.is_closing = true;
             io.close(token, Close::Flush { linger: LINGER });
         }
         self.connections.insert(token, connection);

@@ -24,14 +24,14 @@ use self::events::Events;
 use self::websocket::{Decoder, MESSAGE_BYTES_MAX, Message, Violation};
 use super::request::{Method, Request};
 use super::response::Answer;
-use super::{Connection, IDLE_MS_MAX, UNSENT_BYTES_MAX};
+use super::{Connection, IDLE_MS_MAX, REQUEST_MS_MAX, UNSENT_BYTES_MAX};
 use brisk_config::Config;
 use brisk_config::choice::Console as Mode;
 use brisk_config::system::CONSOLES_MAX;
-use brisk_node::clients::ClientRecord;
+use brisk_node::clients::{ClientRecord, flag};
 use brisk_node::core::mailbox::{Message as ToWorker, NewConnection};
 use brisk_node::core::shared::Shared;
-use brisk_reactor::{Close, Control, Token, unix_ms};
+use brisk_reactor::{Close, Control, PeerAddr, Token, unix_ms};
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::os::unix::net::UnixStream;
@@ -57,6 +57,8 @@ const NORMAL: u16 = 1000;
 
 /// One console.
 struct Console {
+    /// Counts the consoles in the order of their opening.
+    number: usize,
     /// This thread's end of the connection to the session.
     session: Token,
     decoder: Decoder,
@@ -64,6 +66,17 @@ struct Console {
     record: Arc<OnceLock<Arc<ClientRecord>>>,
     subscription: Subscription,
     ping_at_ms: u64,
+}
+
+impl Console {
+    fn is_authenticated(&self) -> bool {
+        self.record.get().is_some_and(|record| record.has(flag::AUTHENTICATED))
+    }
+
+    /// Reports whether the console gets events, if it wants them.
+    fn may_read(&self, shared: &Shared) -> bool {
+        self.record.get().is_some_and(|record| events::may_read(shared, record))
+    }
 }
 
 /// Whether a console receives events.
@@ -86,6 +99,8 @@ pub(super) struct Consoles {
     browsers: HashMap<Token, Token>,
     events: Events,
     next_event_ms: u64,
+    /// The mode at the last event. If it changes, the consoles begin with all fields again.
+    mode: Mode,
     /// Counts opened consoles, which are distributed over the workers in turn.
     opened: usize,
 }
@@ -98,6 +113,7 @@ impl Consoles {
             browsers: HashMap::new(),
             events: Events::default(),
             next_event_ms: 0,
+            mode: Mode::No,
             opened: 0,
         }
     }
@@ -130,13 +146,7 @@ impl Consoles {
             return Err(Answer::text(403, "the origin of the page is not this server"));
         }
         let peer = io.peer_addr(token);
-        let is_open = config.network.protected_mode && self.shared.accounts.default_is_open();
-        if is_open && !peer.is_local() {
-            return Err(Answer::text(
-                403,
-                "protected-mode is on and the default user has no password: only clients on this machine are allowed",
-            ));
-        }
+        check_protected_mode(self.shared, &config, &peer)?;
         let websocket = &request.websocket;
         let is_websocket = websocket.protocol.eq_ignore_ascii_case("websocket");
         if request.method != Method::Get || !websocket.upgrades || !is_websocket {
@@ -146,10 +156,11 @@ impl Consoles {
             return Err(Answer::text(426, "the version of WebSocket must be 13"));
         }
         let mut subprotocols = websocket.subprotocols.split(',').map(str::trim);
-        if !websocket::is_key(&websocket.key) || !subprotocols.any(|name| name == SUBPROTOCOL) {
+        let is_complete = websocket::is_key(&websocket.key) && request.body == 0;
+        if !is_complete || !subprotocols.any(|name| name == SUBPROTOCOL) {
             return Err(Answer::text(400, "the WebSocket handshake is malformed"));
         }
-        if self.consoles.len() >= CONSOLES_MAX {
+        if self.consoles.len() >= CONSOLES_MAX && !self.make_room(io) {
             return Err(Answer::text(503, "too many consoles are open"));
         }
         let unavailable = |_| Answer::text(503, "the server cannot open another connection");
@@ -174,6 +185,7 @@ impl Consoles {
         connection.until_ms = now_ms + IDLE_MS_MAX;
         self.browsers.insert(session, token);
         let console = Console {
+            number: self.opened,
             session,
             decoder: Decoder::default(),
             record,
@@ -182,6 +194,20 @@ impl Consoles {
         };
         self.consoles.insert(token, console);
         Ok(())
+    }
+
+    /// Closes the oldest console that is not authenticated, so that clients without a password cannot keep others out.
+    /// Returns false if there is none. O(consoles).
+    fn make_room(&mut self, io: &mut Control) -> bool {
+        let strangers = self.consoles.iter().filter(|(_, console)| !console.is_authenticated());
+        let oldest = strangers.min_by_key(|(_, console)| console.number);
+        let Some(token) = oldest.map(|(token, _)| *token) else { return false };
+        if let Some(console) = self.consoles.remove(&token) {
+            self.browsers.remove(&console.session);
+            io.close(console.session, Close::Now);
+        }
+        io.close(token, Close::Now);
+        true
     }
 
     /// Processes the frames in a browser's input from position `at`, as long as the session reads its requests. Returns
@@ -240,9 +266,12 @@ impl Consoles {
                 Some(Message::Pong) | None => {}
             }
         }
-        if end == connection.input.len() {
-            // An incomplete frame keeps the time limit of a request.
-            connection.until_ms = unix_ms() + IDLE_MS_MAX;
+        let now_ms = unix_ms();
+        if connection.is_held || end == connection.input.len() {
+            connection.until_ms = now_ms + IDLE_MS_MAX;
+        } else if end > at {
+            // The rest of the frame after the processed ones has the time limit of a request.
+            connection.until_ms = now_ms + REQUEST_MS_MAX;
         }
         end - at
     }
@@ -263,6 +292,10 @@ impl Consoles {
     ) {
         let Some(token) = self.browsers.get(&session) else { return };
         let Some(connection) = connections.get_mut(token) else { return };
+        if connection.is_closing {
+            // Nothing follows the close frame.
+            return;
+        }
         connection.send(io, *token, &websocket::binary(bytes));
         if io.unsent(*token) > UNSENT_BYTES_MAX {
             io.pause_reading(session);
@@ -310,13 +343,16 @@ impl Consoles {
         if self.consoles.is_empty() {
             return None;
         }
-        let is_off = self.shared.config().network.http_console == Mode::No;
-        let is_due = now_ms >= self.next_event_ms;
-        let has_readers = |console: &Console| console.subscription != Subscription::Off;
+        let mode = self.shared.config().network.http_console;
+        let is_changed = std::mem::replace(&mut self.mode, mode) != mode;
+        // The clock may have been set back.
+        let is_due = now_ms >= self.next_event_ms || self.next_event_ms - now_ms > EVENT_MS;
+        let shared = self.shared;
+        let reads = |it: &Console| it.subscription != Subscription::Off && it.may_read(shared);
         let mut changes = String::new();
         if is_due {
             self.next_event_ms = now_ms + EVENT_MS;
-            if self.consoles.values().any(has_readers) {
+            if self.consoles.values().any(reads) {
                 changes = self.events.changes(self.shared, now_ms);
             }
         }
@@ -326,21 +362,22 @@ impl Consoles {
             if connection.is_closing {
                 continue;
             }
-            if is_off {
+            if mode == Mode::No {
                 Self::end(connection, io, *token, GOING_AWAY);
                 connection.close(io, *token);
                 continue;
             }
-            if now_ms >= console.ping_at_ms {
+            if is_changed && console.subscription == Subscription::On {
+                console.subscription = Subscription::Begins;
+            }
+            if now_ms >= console.ping_at_ms || console.ping_at_ms - now_ms > PING_MS {
                 console.ping_at_ms = now_ms + PING_MS;
                 connection.send(io, *token, &websocket::ping());
             }
             if !is_due || console.subscription == Subscription::Off {
                 continue;
             }
-            let may_read =
-                console.record.get().is_some_and(|record| events::may_read(self.shared, record));
-            if !may_read {
+            if !console.may_read(shared) {
                 if console.subscription != Subscription::Denied {
                     console.subscription = Subscription::Denied;
                     connection.send(io, *token, &websocket::text(&events::denied(self.shared)));
@@ -361,7 +398,12 @@ impl Consoles {
 }
 
 /// Returns the response to a request for a file of the console; `None` for other paths, or if the console is off.
-pub(super) fn page(config: &Config, request: &Request) -> Option<Answer> {
+pub(super) fn page(
+    shared: &Shared,
+    config: &Config,
+    request: &Request,
+    peer: &PeerAddr,
+) -> Option<Answer> {
     if config.network.http_console == Mode::No {
         return None;
     }
@@ -369,11 +411,25 @@ pub(super) fn page(config: &Config, request: &Request) -> Option<Answer> {
     if request.method == Method::Other {
         return Some(Answer::text(405, "only GET and HEAD are supported"));
     }
-    if let Err(answer) = check_host(config, request) {
+    let checked = check_protected_mode(shared, config, peer);
+    if let Err(answer) = checked.and_then(|()| check_host(config, request)) {
         return Some(answer);
     }
     let body = asset.body.to_owned();
     Some(Answer { status: 200, content_type: asset.content_type, body, is_page: true })
+}
+
+/// Checks that protected mode allows a client, as on `port`.
+fn check_protected_mode(shared: &Shared, config: &Config, peer: &PeerAddr) -> Result<(), Answer> {
+    let is_open = config.network.protected_mode
+        && shared.accounts.default_account().user().needs_no_password();
+    if !is_open || peer.is_local() {
+        return Ok(());
+    }
+    Err(Answer::text(
+        403,
+        "protected-mode is on and the default user has no password: only clients on this machine are allowed",
+    ))
 }
 
 /// Checks that a browser has reached this server by a name that cannot belong to an attacker.

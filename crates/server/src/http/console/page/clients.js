@@ -62,6 +62,15 @@ function group(clients, by) {
   return [...groups.values()];
 }
 
+// The text of a part of the address; malformed text is unchanged.
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
 export function createClients(app) {
   const { session } = app;
   const message = new Message();
@@ -128,7 +137,7 @@ export function createClients(app) {
   return {
     element: el('div', { class: 'view' }, el('div', { class: 'toolbar' }, labeled('Filter', filter), labeled('Group by', grouping), summary), message.element, place),
     show(rest) {
-      if (rest) filter.value = decodeURIComponent(rest);
+      if (rest) filter.value = decoded(rest);
       before = { time: 0, totals: new Map() };
       build();
       poll.start();

@@ -9,9 +9,11 @@ const CHANGED = 'The value has changed since it was read, so nothing was written
 
 // Runs `writes` in a transaction if `read` still returns `expected`.
 export async function writeIfUnchanged({ session, db, key }, read, expected, writes) {
-  const [, current] = check(await session.pipelineIn(db, [['WATCH', key], read]));
-  if (current === null || !equal(current, expected)) {
+  const seen = await session.pipelineIn(db, [['WATCH', key], read]);
+  const [, current] = seen;
+  if (seen.some(isError) || current === null || !equal(current, expected)) {
     await session.call('UNWATCH');
+    check(seen);
     throw new Error(CHANGED);
   }
   const replies = await session.pipelineIn(db, [['MULTI'], ...writes, ['EXEC']]);

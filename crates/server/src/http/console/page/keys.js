@@ -231,7 +231,7 @@ export function createKeys(app) {
   return {
     element,
     show(rest) {
-      const match = /^(\d+)\/(.*)$/s.exec(rest);
+      const match = /^(\d{1,5})\/(.*)$/s.exec(rest);
       if (!match) return openPage(list);
       app.db = Number(match[1]);
       return openPage(key, app.db, fromFragment(match[2]));

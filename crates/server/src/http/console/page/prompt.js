@@ -6,13 +6,14 @@ import { Session, describe } from '/console/session.js';
 import { confirm } from '/console/dialog.js';
 import { Docs } from '/console/docs.js';
 import { lines } from '/console/replytext.js';
-import { concat, toBytes, unescape } from '/console/bytes.js';
+import { concat, toBytes, toText, unescape } from '/console/bytes.js';
 
 const ENTRIES_MAX = 100;
 const HISTORY_MAX = 200;
 const LINES_STEP = 200;
 const LINES_MAX = 5000;
 const STREAM_LINES_MAX = 1000;
+const STREAM_LINE_CHARS_MAX = 4096;
 // Only the replies of the last entries are kept for "Show more".
 const REPLIES_MAX = 4;
 const CANDIDATES_MAX = 12;
@@ -124,13 +125,13 @@ export function createPrompt() {
     if (replies.length > REPLIES_MAX) replies.shift().remove();
   }
 
-  async function isConfirmed(line, name) {
+  async function isConfirmed(line, command, name) {
     if (name === 'KEYS') {
       const keys = await (await connect()).call('DBSIZE');
       if (keys <= KEYS_MAX) return true;
       return confirm({ title: 'Run KEYS?', text: `KEYS reads all ${keys} keys at once and slows down other clients. The view Keys searches with SCAN.`, action: 'Run KEYS' });
     }
-    if (!DANGEROUS.test(line.toUpperCase().trim().replace(/\s+/g, ' '))) return true;
+    if (!DANGEROUS.test(command)) return true;
     return confirm({ title: `Run ${name}?`, text: line, action: `Run ${name}` });
   }
 
@@ -138,13 +139,14 @@ export function createPrompt() {
     const args = splitLine(line);
     addEntry(el('pre', { class: 'echo' }, `${label.textContent} ${line}`));
     if (args === null) return note('Invalid argument(s): a quote is not closed.', 'bad');
-    const words = line.trim().split(/\s+/);
+    // A name may be quoted, so it is taken from the arguments.
+    const words = args.slice(0, 3).map(toText);
     const name = words[0].toUpperCase();
     try {
       if (name === 'HELP') return await showHelp(words.slice(1));
       if (name === 'CLEAR') return replace(output);
       if (UNSUPPORTED.test(name)) return note(`${name} cannot be run in the console.`, 'bad');
-      if (!await isConfirmed(line, name)) return note('Not run.', 'muted');
+      if (!await isConfirmed(line, words.join(' ').toUpperCase(), name)) return note('Not run.', 'muted');
       return STREAMS.test(name) ? await runStream(args) : await runCommand(args, name);
     } catch (error) {
       return note(`(error) ${describe(error)}`, 'bad');
@@ -189,7 +191,8 @@ export function createPrompt() {
     }
     function receive(push) {
       count += 1;
-      received.push(Array.isArray(push) ? [...push].map((part) => [...lines(part)].join(' ')).join('  ') : [...lines(push)].join(' '));
+      const text = Array.isArray(push) ? [...push].map((part) => [...lines(part)].join(' ')).join('  ') : [...lines(push)].join(' ');
+      received.push(text.slice(0, STREAM_LINE_CHARS_MAX));
       if (received.length > STREAM_LINES_MAX) received.shift();
       if (!isDue) setTimeout(draw, 100);
       isDue = true;

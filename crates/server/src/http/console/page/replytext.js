@@ -3,7 +3,13 @@
 import { ReplyError, ReplyMap, ReplySet, Push, Status, Double, Verbatim } from '/console/resp.js';
 import { escape, toText } from '/console/bytes.js';
 
-export const quote = (bytes) => `"${escape(bytes).replace(/"/g, '\\"')}"`;
+// The part of a long string that is shown.
+const STRING_BYTES_MAX = 64 * 1024;
+
+export function quote(bytes) {
+  const text = escape(bytes.subarray(0, STRING_BYTES_MAX)).replace(/"/g, '\\"');
+  return bytes.length > STRING_BYTES_MAX ? `"${text}"… (${bytes.length} bytes)` : `"${text}"`;
+}
 
 // A value that needs one line, or null.
 function atom(reply) {

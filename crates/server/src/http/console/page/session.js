@@ -8,14 +8,20 @@ const MESSAGE_BYTES_MAX = 1024 * 1024;
 const RETRY_MS = [300, 1000, 2000, 5000];
 // The time after which an unfinished connection attempt is abandoned.
 const CONNECT_MS_MAX = 10_000;
+// The time after which a session counts as stable: if it is lost later, the first new attempt is made at once.
+const STABLE_MS = 10_000;
 
 export class ConnectionLost extends Error {}
 
 // The user and password of this page, which all of its sessions use. They exist only in this variable.
 let credentials = null;
+// The sessions that do not connect again by themselves: those of the prompt.
+const temporary = new Set();
 
+// Sets the user of later logins. Temporary sessions of the earlier user are closed.
 export function setCredentials(user, password) {
   credentials = { user: user || 'default', password };
+  for (const session of temporary) session.close();
 }
 
 function address() {
@@ -33,6 +39,8 @@ export class Session {
     this.attempts = 0;
     this.waiting = [];
     this.db = 0;
+    this.turn = Promise.resolve(); // resolved once the commands of all calls of pipelineIn are sent
+    if (!retry) temporary.add(this);
   }
 
   connect() {
@@ -66,14 +74,16 @@ export class Session {
       const hello = await this.call('HELLO', 3, ...auth, 'SETNAME', this.name);
       if (this.socket !== socket) return;
       this.hello = hello;
+    } catch (error) {
+      if (this.socket === socket && !(error instanceof ConnectionLost)) this.rejected(error);
+      return;
+    }
+    this.stableTimer = setTimeout(() => {
       this.attempts = 0;
       this.problem = '';
-      if (this.onEvent) this.prepare(socket);
-      this.setState('ready');
-    } catch (error) {
-      if (this.socket !== socket || error instanceof ConnectionLost) return;
-      this.rejected(error);
-    }
+    }, STABLE_MS);
+    if (this.onEvent) this.prepare(socket);
+    this.setState('ready');
   }
 
   // Requests the events. Reading keys in the console does not change their access times.
@@ -91,6 +101,8 @@ export class Session {
   }
 
   lost() {
+    clearTimeout(this.stableTimer);
+    temporary.delete(this);
     this.socket = null;
     this.rejectAll();
     this.setState('closed');
@@ -113,7 +125,9 @@ export class Session {
   // Closes the connection and, with `retry`, connects again with the current credentials.
   restart() {
     clearTimeout(this.retryTimer);
+    clearTimeout(this.stableTimer);
     this.attempts = 0;
+    this.problem = '';
     const socket = this.socket;
     this.socket = null;
     socket?.close();
@@ -122,14 +136,16 @@ export class Session {
   }
 
   receive(data) {
+    let event = null;
     try {
-      if (typeof data === 'string') this.onEvent?.(JSON.parse(data));
+      if (typeof data === 'string') event = JSON.parse(data);
       else this.decoder.push(new Uint8Array(data));
     } catch (error) {
       this.problem = error.message;
       this.socket?.close();
       console.error(error);
     }
+    if (event) this.onEvent?.(event);
   }
 
   receiveReply(reply) {
@@ -171,16 +187,21 @@ export class Session {
     return reply;
   }
 
-  // Sends commands for one database. Only this function changes the database of the session.
-  async pipelineIn(db, commands) {
-    if (db === this.db) return this.pipeline(commands);
-    this.db = db;
-    const [selected, ...replies] = await this.pipeline([['SELECT', db], ...commands]);
-    if (selected instanceof ReplyError) {
-      this.db = NaN;
-      throw selected;
-    }
-    return replies;
+  // Sends commands for one database, once SELECT has succeeded. Only this function changes the database of the session.
+  pipelineIn(db, commands) {
+    // No other call changes the database between SELECT and the commands.
+    const sent = this.turn.then(async () => {
+      const { socket } = this;
+      if (db !== this.db) {
+        this.db = NaN;
+        await this.call('SELECT', db);
+        if (this.socket !== socket) throw new ConnectionLost('The connection was closed.');
+        this.db = db;
+      }
+      return { replies: this.pipeline(commands) };
+    });
+    this.turn = sent.catch(() => {});
+    return sent.then(({ replies }) => replies);
   }
 
   async callIn(db, ...args) {
