@@ -14,6 +14,7 @@ use signal_hook::consts::SIGINT;
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -137,6 +138,22 @@ impl Interrupts {
         writer.set_nonblocking(true)?;
         signal_hook::low_level::pipe::register(SIGINT, writer)?;
         Ok(Rc::new(Interrupts(reader)))
+    }
+
+    /// Waits until `input` can be read or has ended. Returns false if Ctrl-C was pressed before, even if that was
+    /// before the call.
+    ///
+    /// # Errors
+    /// If the wait fails.
+    pub(crate) fn wait_for(&self, input: impl AsFd) -> io::Result<bool> {
+        let mut fds = [PollFd::new(&input, PollFlags::IN), PollFd::new(&self.0, PollFlags::IN)];
+        loop {
+            match poll(&mut fds, None) {
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+                Ok(_) => return Ok(!self.take()),
+            }
+        }
     }
 
     /// Reports whether Ctrl-C was pressed since the last call.

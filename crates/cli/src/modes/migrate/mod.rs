@@ -21,7 +21,6 @@ use crate::link::Interrupts;
 use crate::options::Options;
 use crate::screen;
 use crate::session::Session;
-use rustix::event::{PollFd, PollFlags, poll};
 use rustix::{stdio, termios};
 use std::io::BufRead as _;
 use std::rc::Rc;
@@ -75,7 +74,7 @@ fn migrate(options: &Options, old: &str, new: &str) -> Result<(), String> {
     compare::compare(&mut old, &mut new)?;
     let question =
         format!("Pause writes to {} and make {} the primary now? [y/N] ", old.place, new.place);
-    if options.migrate.switches || options.yes || is_confirmed(&question) {
+    if options.migrate.switches || options.yes || is_confirmed(&question, interrupts.as_deref()) {
         switch::switch(&mut old, &mut new)?;
         say(&after_switch(&old, &new));
     } else {
@@ -120,15 +119,15 @@ fn go_back(old: &mut Peer, new: &mut Peer) -> Result<(), String> {
 }
 
 /// Prompts for a confirmation. Without a terminal, there is none.
-fn is_confirmed(question: &str) -> bool {
+fn is_confirmed(question: &str, interrupts: Option<&Interrupts>) -> bool {
     if !termios::isatty(stdio::stdin()) || !screen::is_terminal() {
         return false;
     }
     screen::print(question);
     screen::flush();
-    let stdin = stdio::stdin();
-    // Ctrl-C ends this wait, although it does not end the program.
-    if poll(&mut [PollFd::new(&stdin, PollFlags::IN)], None).is_err() {
+    if let Some(interrupts) = interrupts
+        && !interrupts.wait_for(stdio::stdin()).unwrap_or_default()
+    {
         screen::print("\n");
         return false;
     }
