@@ -114,6 +114,22 @@ fn a_session_is_that_of_an_ordinary_client() {
 }
 
 #[test]
+fn a_session_that_ends_before_the_browser_has_read_its_output_loses_nothing() {
+    each("yes", |server, port| {
+        let mut setup = server.connect();
+        setup.call(&["SET", "k", &"v".repeat(900_000)]);
+        let mut socket = open(port);
+        let requests = format!("{}QUIT\r\n", "GET k\r\n".repeat(30));
+        socket.send(BINARY, requests.as_bytes());
+        let mut length = 0;
+        while let (BINARY, bytes) = socket.receive_frame().unwrap() {
+            length += bytes.len();
+        }
+        assert_eq!(length, 30 * 900_011 + 5);
+    });
+}
+
+#[test]
 fn events_have_the_fields_of_info_that_changed() {
     each("write", |server, port| {
         let mut socket = open(port);

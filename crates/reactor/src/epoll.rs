@@ -10,8 +10,8 @@
 //!  IN | RDHUP | PRI  RDHUP   nothing            +    OUT   (errors and hang-ups are always reported)
 //! ```
 //!
-//! TCP connections are watched edge-triggered: the kernel reports each change once, and does not
-//! check a reported connection again in the next wait. Code that does not use up everything that
+//! TCP connections, and all connections that do not read, are watched edge-triggered: the kernel
+//! reports each change once, and does not check a reported connection again in the next wait. Code that does not use up everything that
 //! was reported must therefore register the interest again ([`rearm`]). The kernel then reports the
 //! current state. These are the cases:
 //!  - a receive that filled the buffer, or that may have stopped at the peer's end of stream (RDHUP)
@@ -59,7 +59,8 @@ const READ: u32 = libc::EPOLLIN as u32;
 const WRITE: u32 = libc::EPOLLOUT as u32;
 const PEER_FINISHED: u32 = libc::EPOLLRDHUP as u32;
 const URGENT: u32 = libc::EPOLLPRI as u32;
-const GONE: u32 = (libc::EPOLLERR | libc::EPOLLHUP) as u32;
+const ERROR: u32 = libc::EPOLLERR as u32;
+const GONE: u32 = ERROR | libc::EPOLLHUP as u32;
 const EDGES: u32 = libc::EPOLLET as u32;
 /// An interest that never equals the wanted one, so that settling the connection registers it
 /// again.
@@ -101,12 +102,13 @@ impl Epoll {
             connection.send_blocked = false;
             io.touch(token);
         }
-        let connection = io.slab.slot(io.slab_index(token));
-        if connection.reads() && events & (READ | GONE) != 0 {
+        let index = io.slab_index(token);
+        if io.slab.slot(index).reads() && events & (READ | GONE) != 0 {
             receive(io, handler, token, events, buffer);
-        } else if events & GONE != 0 {
+        } else if events & GONE != 0 && !io.may_have_unread_bytes(token, events & ERROR != 0) {
             io.doom(token, CloseReason::Broken(0));
-        } else if events & PEER_FINISHED != 0 && connection.watches_hang_up() {
+        } else if events & (PEER_FINISHED | GONE) != 0 && io.slab.slot(index).watches_hang_up() {
+            let connection = io.slab.slot(index);
             connection.hung_up = true;
             connection.interest = UNKNOWN;
             io.touch(token);
@@ -228,8 +230,8 @@ fn timeout_ms(timeout: Duration) -> i32 {
 fn interest(connection: &Connection) -> u32 {
     // A receive from a Unix socket also stops after a message that carries descriptors. So the
     // number of bytes does not show whether more is left. Unix sockets are therefore watched
-    // level-triggered.
-    let local = matches!(connection.peer, Some(PeerAddr::Unix));
+    // level-triggered while they read. While reading is paused, a hang-up is reported only once.
+    let local = connection.reads() && matches!(connection.peer, Some(PeerAddr::Unix));
     let (mut interest, reading) =
         if local { (0, READ) } else { (EDGES, READ | PEER_FINISHED | URGENT) };
     if connection.reads() {

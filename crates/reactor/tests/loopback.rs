@@ -268,6 +268,34 @@ fn a_peer_that_leaves_while_paused_is_noticed_and_its_requests_are_still_read() 
 }
 
 #[test]
+fn requests_of_a_local_peer_that_closed_its_end_are_still_read() {
+    each_backend(|server| {
+        // A peer that leaves replies unread leaves an error at this end.
+        for leaves_replies in [false, true] {
+            let noticed = server.observed.hung_up.load(Ordering::SeqCst);
+            let mut client = server.connect_unix();
+            client.write_all(b"echo x\necho y\npause\n").unwrap();
+            let mut replies = [0; 4];
+            let read = if leaves_replies { &mut replies[..2] } else { &mut replies };
+            client.read_exact(read).unwrap();
+            // These lines have no replies, and do not fit into one receive.
+            let late = "gather 0\n".repeat(10_000);
+            client.write_all(late.as_bytes()).unwrap();
+            let before = server.observed.received_bytes.load(Ordering::SeqCst);
+            drop(client);
+            wait_until("it is noticed", || {
+                server.observed.hung_up.load(Ordering::SeqCst) > noticed
+            });
+            assert_eq!(server.observed.open.load(Ordering::SeqCst), 1);
+            server.resume();
+            server.wait_for_open(0);
+            let received = server.observed.received_bytes.load(Ordering::SeqCst);
+            assert_eq!(received - before, late.len());
+        }
+    });
+}
+
+#[test]
 fn closing_with_a_flush_sends_everything_first_and_gives_up_after_the_linger_time() {
     each_backend(|server| {
         let mut client = server.connect();

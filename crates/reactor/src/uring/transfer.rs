@@ -131,14 +131,13 @@ impl Uring {
         self.operations[index as usize].polling = false;
         if let Some(token) = token {
             io.touch(token);
-            let gone = i32::from(libc::POLLERR | libc::POLLHUP);
-            let slot = io.slab.slot(index);
-            if result > 0 && slot.watches_hang_up() {
-                if result & gone != 0 {
-                    io.doom(token, CloseReason::Broken(0));
-                } else {
-                    slot.hung_up = true;
+            let is_error = result & i32::from(libc::POLLERR) != 0;
+            if result > 0 && io.slab.slot(index).watches_hang_up() {
+                if io.may_have_unread_bytes(token, is_error) {
+                    io.slab.slot(index).hung_up = true;
                     handler.hung_up(io, token);
+                } else {
+                    io.doom(token, CloseReason::Broken(0));
                 }
             }
         }
