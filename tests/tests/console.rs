@@ -116,15 +116,20 @@ fn a_session_is_that_of_an_ordinary_client() {
 #[test]
 fn a_session_that_ends_before_the_browser_has_read_its_output_loses_nothing() {
     each("yes", |server, port| {
-        let mut setup = server.connect();
-        setup.call(&["SET", "k", &"v".repeat(900_000)]);
+        let mut other = server.connect();
+        other.call(&["SET", "k", &"v".repeat(900_000)]);
         let mut socket = open(port);
+        assert_eq!(socket.ask("CLIENT SETNAME page", "\r\n"), b"+OK\r\n");
         let requests = format!("{}QUIT\r\n", "GET k\r\n".repeat(30));
         socket.send(BINARY, requests.as_bytes());
         let mut length = 0;
+        // While the session exists, read so slowly that its output always waits for the browser.
+        let mut is_open = true;
         while let (BINARY, bytes) = socket.receive_frame().unwrap() {
             length += bytes.len();
+            is_open = is_open && other.cmd("CLIENT LIST").text().contains("name=page");
         }
+        assert!(!is_open);
         assert_eq!(length, 30 * 900_011 + 5);
     });
 }
