@@ -11,9 +11,9 @@
 //! ```
 //!
 //! TCP connections, and all connections that do not read, are watched edge-triggered: the kernel
-//! reports each change once, and does not check a reported connection again in the next wait. Code that does not use up everything that
-//! was reported must therefore register the interest again ([`rearm`]). The kernel then reports the
-//! current state. These are the cases:
+//! reports each change once, and does not check a reported connection again in the next wait. Code
+//! that does not use up everything that was reported must therefore register the interest again
+//! ([`rearm`]). The kernel then reports the current state. These are the cases:
 //!  - a receive that filled the buffer, or that may have stopped at the peer's end of stream (RDHUP)
 //!    or at the mark of urgent data (PRI), with more to read after it;
 //!  - readiness that was reported while reading was paused;
