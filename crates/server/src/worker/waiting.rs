@@ -49,13 +49,13 @@ impl Worker {
             session.blocked.forget_timer();
             let id = session.id();
             if session.blocked.waiter().is_some_and(|waiter| waiter.end()) {
-                self.answer_unserved(io, token, id, Unblocked::Timeout);
+                self.reply_unserved(io, token, id, Unblocked::Timeout);
             }
         }
     }
 
     /// Replies to a command whose wait ended before the command was served.
-    pub(super) fn answer_unserved(
+    pub(super) fn reply_unserved(
         &mut self,
         io: &mut Control,
         token: Token,
@@ -75,7 +75,7 @@ impl Worker {
                 match acks {
                     Some(wait) => {
                         let shared = self.core.shared;
-                        wait.answer(&shared.replication, &shared.persistence.aof, &mut reply)
+                        wait.write_reply(&shared.replication, &shared.persistence.aof, &mut reply)
                     }
                     None => reply.null_array(),
                 }
@@ -171,7 +171,7 @@ impl Worker {
                 session.close_at_once();
                 io.close(delivery.token, Close::Now);
             }
-            return self.discard_answer(delivery);
+            return self.discard_reply(delivery);
         }
         self.deliver(io, delivery);
     }
@@ -180,20 +180,20 @@ impl Worker {
     pub(super) fn deliver(&mut self, io: &mut Control, delivery: Delivery) {
         let token = delivery.token;
         let Some(mut session) = self.sessions.take(token) else {
-            return self.discard_answer(delivery);
+            return self.discard_reply(delivery);
         };
         let stall = session.stall();
         let waits = matches!(stall, Stall::Waiting | Stall::Elsewhere);
         if !waits || session.id() != delivery.client {
             self.sessions.put(session);
-            return self.discard_answer(delivery);
+            return self.discard_reply(delivery);
         }
         self.forget_wait(&mut session);
         if session.wants_reply() {
             self.replies = delivery.replies;
             session.output.set_stream(self.replies.take_stream());
         } else {
-            self.discard_answer(delivery);
+            self.discard_reply(delivery);
         }
         if !session.output.has_stream() {
             session.output.release_held(self.replies.bytes_mut());
@@ -214,7 +214,7 @@ impl Worker {
     }
 
     /// Replies to WAIT and WAITAOF commands whose condition is met.
-    pub(super) fn answer_acknowledged(&mut self, io: &mut Control) {
+    pub(super) fn reply_acknowledged(&mut self, io: &mut Control) {
         let shared = self.core.shared;
         for token in self.waits.take_for_acks() {
             let Some(session) = self.sessions.get_mut(token) else {
@@ -241,7 +241,7 @@ impl Worker {
             let mut reply = Reply::new(&mut delivery.replies, client.protocol);
             waiting::book_wait(&mut self.core, &waiter, over.is_err(), 0);
             match over {
-                Ok(_) => wait.answer(&shared.replication, &shared.persistence.aof, &mut reply),
+                Ok(_) => wait.write_reply(&shared.replication, &shared.persistence.aof, &mut reply),
                 Err(error) => {
                     count::count_error(&self.core, &error);
                     reply.error(&error)
