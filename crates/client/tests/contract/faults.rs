@@ -55,7 +55,7 @@ async fn run_all(db: &Client, run: &str) -> Vec<(&'static Case, Result<(), Error
 }
 
 /// Waits for `work` while another thread does something to the network.
-async fn beside<T>(trouble: impl FnOnce() + Send, work: impl Future<Output = T>) -> T {
+async fn during<T>(trouble: impl FnOnce() + Send, work: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Handle::current();
     tokio::task::block_in_place(|| {
         std::thread::scope(|scope| {
@@ -139,7 +139,7 @@ fn connections_that_are_cut_while_all_cases_run_give_no_wrong_reply() {
                     });
                     link.cut(if round % 2 == 0 { Cut::Reset } else { Cut::End });
                 };
-                for (case, end) in beside(cut, run_all(&db, &format!("round:{round}"))).await {
+                for (case, end) in during(cut, run_all(&db, &format!("round:{round}"))).await {
                     ended(case, "cut amid others", end);
                 }
             }
@@ -169,7 +169,7 @@ fn a_peer_that_falls_silent_gives_a_timely_error_and_no_wrong_reply() {
                 link.cut(Cut::Reset);
             };
             let run = format!("silent:{direction:?}");
-            for (case, end) in beside(fall, run_all(&db, &run)).await {
+            for (case, end) in during(fall, run_all(&db, &run)).await {
                 ended(case, "silent", end);
             }
             let again = db.echo::<String>("again").timeout(Duration::from_secs(20)).await;
