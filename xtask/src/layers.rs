@@ -313,12 +313,12 @@ const CHECK: Layers = Layers {
 const BENCHMARK: Layers = Layers {
     sources: "crates/benchmark/src",
     order: &[
-        &["onlooker"],
+        &["monitor"],
         &["scan"],
         &["error"],
         &["clock"],
         &["load"],
-        &["ask", "cluster", "engine", "library", "outcome"],
+        &["cluster", "engine", "library", "outcome", "requester"],
         &["resources"],
         &["subject"],
         &["report"],
