@@ -100,16 +100,16 @@ impl<'s> Load<'s> {
         fill(server, 0, KEYS as u64, VALUE_LEN)?;
         let mut peer = Peer::connect(&server.address())?;
         let mut other = None;
-        peer.ask(&["HELLO", "3"])?;
+        peer.request(&["HELLO", "3"])?;
         if let Some(options) = way.options.filter(|_| tracks) {
-            peer.ask(&["CLIENT", "TRACKING", "ON", options])?;
+            peer.request(&["CLIENT", "TRACKING", "ON", options])?;
         }
         if way.others_track && tracks {
             let mut reader = Peer::connect(&server.address())?;
-            reader.ask(&["HELLO", "3"])?;
-            reader.ask(&["CLIENT", "TRACKING", "ON"])?;
+            reader.request(&["HELLO", "3"])?;
+            reader.request(&["CLIENT", "TRACKING", "ON"])?;
             for key in 0..OTHERS {
-                reader.ask(&["GET", &format!("other:{key}")])?;
+                reader.request(&["GET", &format!("other:{key}")])?;
             }
             other = Some(reader);
         }
