@@ -90,7 +90,7 @@ impl Watch for RunMonitor {
     }
 
     fn progress(&mut self, progress: &Progress) {
-        if self.silence.is_news(progress, Instant::now()) {
+        if self.silence.has_become_reportable(progress, Instant::now()) {
             self.clear();
             eprintln!(
                 "  NOTE: {}: no reply for {} s; still waiting (Ctrl+C to give up).",
@@ -128,7 +128,7 @@ impl Silence {
     }
 
     /// Reports whether the silence has just become long enough for a message.
-    fn is_news(&mut self, progress: &Progress, now: Instant) -> bool {
+    fn has_become_reportable(&mut self, progress: &Progress, now: Instant) -> bool {
         let seen = (progress.connected, progress.operations);
         // Replies to requests sent before the measurement begins are not counted.
         let warming_up = progress.seconds <= 0.0;
@@ -137,9 +137,9 @@ impl Silence {
         if seen != self.seen || warming_up || nothing_pending {
             *self = Silence { seen, ..Silence::since(now) };
         }
-        let news = !self.is_reported && now - self.since >= SILENCE_REPORTED_AFTER;
-        self.is_reported |= news;
-        news
+        let is_new = !self.is_reported && now - self.since >= SILENCE_REPORTED_AFTER;
+        self.is_reported |= is_new;
+        is_new
     }
 }
 
@@ -159,7 +159,7 @@ mod tests {
                 seconds: measured,
                 ..Progress::default()
             };
-            silence.is_news(&progress, begun + Duration::from_secs(seconds))
+            silence.has_become_reportable(&progress, begun + Duration::from_secs(seconds))
         };
         assert!(!look(20, 0, 0.0), "warming up");
         assert!(!look(29, 0, 9.0));
@@ -182,7 +182,7 @@ mod tests {
                 seconds: measured,
                 ..Progress::default()
             };
-            silence.is_news(&progress, begun + Duration::from_secs(seconds))
+            silence.has_become_reportable(&progress, begun + Duration::from_secs(seconds))
         };
         // A request is sent every 20 s, and happens to be pending at a check.
         assert!(!look(0, 1, 0) && !look(19, 1, 0) && !look(20, 1, 1));

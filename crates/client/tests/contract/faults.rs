@@ -1,6 +1,6 @@
 //! The cases of the contract over a bad network: each reply is correct, or there is an error that says what happened.
 
-use super::{Case, all, block_on, ways};
+use super::{Case, all, block_on, connection_methods};
 use brisk::{Builder, Client, Error, Kind, Lanes};
 use brisk_testkit::proxy::{Cut, Direction, Proxy, Split};
 use brisk_testkit::server::Server;
@@ -27,7 +27,7 @@ fn builder(link: &Proxy, protocol: u8) -> Builder {
 
 /// Calls `body` for a server of each kind behind a bad network, and for both protocols.
 fn each(body: impl Fn(&Server, &Proxy, u8) + Sync) {
-    ways::each_kind(|_, server| {
+    connection_methods::each_kind(|_, server| {
         for protocol in [3, 2] {
             server.connect().cmd("FLUSHALL");
             let link = Proxy::to(&server.address());

@@ -82,8 +82,8 @@ fn unblock_all(shared: &Shared) {
 }
 
 /// Adopts the history of a dataset that was loaded when the server started. If this server is a replica, it can
-/// continue from its offset. If it is a primary, its replicas can. They receive deletions of the keys in `expired`, which
-/// had expired and were not loaded.
+/// continue from its offset. If it is a primary, its replicas can. They receive deletions of the keys in `expired`,
+/// which had expired and were not loaded.
 pub fn inherit(shared: &'static Shared, lineage: &Lineage, expired: ExpiredKeys) {
     let (Some(id), Some(offset)) = (lineage.id.clone(), lineage.offset) else { return };
     let db = lineage.db.unwrap_or_default();

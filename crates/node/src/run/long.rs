@@ -3,7 +3,7 @@
 use crate::clients::flag;
 use crate::core::Core;
 use crate::core::long::{Caller, Job, Outcome};
-use crate::core::mailbox::{Delivery, Message};
+use crate::core::mailbox::{DeliveredReply, Message};
 use crate::core::session::Session;
 use crate::run::count;
 use crate::run::gate;
@@ -36,7 +36,10 @@ fn send_long(core: &Core, job: Box<Job>) {
 
 /// Finishes a command whose work is done. Returns its reply, unless the work has to be done again. If the data must not
 /// change at the moment, returns the outcome as an error, for a later attempt.
-pub fn finish_long(core: &mut Core, outcome: Outcome) -> Result<Option<Delivery>, Box<Outcome>> {
+pub fn finish_long(
+    core: &mut Core,
+    outcome: Outcome,
+) -> Result<Option<DeliveredReply>, Box<Outcome>> {
     let Outcome { mut caller, computed } = outcome;
     let shared = core.shared;
     core.read_clocks();
@@ -79,5 +82,5 @@ pub fn finish_long(core: &mut Core, outcome: Outcome) -> Result<Option<Delivery>
         waiting::serve_waiters(core);
     }
     let Caller { record, .. } = caller;
-    Ok(Some(Delivery { token: record.token, client: record.id, replies: over.replies }))
+    Ok(Some(DeliveredReply { token: record.token, client: record.id, replies: over.replies }))
 }

@@ -2,7 +2,7 @@
 
 use super::notice::{Broadcast, Notice, array};
 use crate::core::Core;
-use crate::pubsub::Mail;
+use crate::pubsub::PushMessage;
 use crate::pubsub::publish;
 use brisk_engine::effect::Hooks;
 use brisk_engine::keyspace::{Invalidation, KeyName};
@@ -69,7 +69,7 @@ pub fn send_broadcasts(core: &mut Core) {
 
 /// Adds a message for this number of sessions to a worker's inbox.
 pub fn send_notice(core: &Core, worker: usize, notice: Notice, deliveries: usize) {
-    publish::send_mail(core, worker, Mail::Notice(notice), deliveries);
+    publish::send_push(core, worker, PushMessage::Notice(notice), deliveries);
 }
 
 /// A larger buffer is freed.

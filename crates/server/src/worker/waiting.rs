@@ -9,7 +9,7 @@ use brisk_engine::keyspace::Waiter;
 use brisk_engine::{CommandError, Reply};
 use brisk_node::clients::accounts::Account;
 use brisk_node::clients::flag;
-use brisk_node::core::mailbox::{Delivery, Unblocked};
+use brisk_node::core::mailbox::{DeliveredReply, Unblocked};
 use brisk_node::core::session::{Session, Stall};
 use brisk_node::persistence::aof::state::Level;
 use brisk_node::persistence::aof::wait;
@@ -67,7 +67,7 @@ impl Worker {
         let Some(waiter) = session.blocked.waiter().cloned() else { return };
         let (account, acks) = (Arc::clone(session.account()), session.blocked.acks());
         self.core.shared.keyspace.forget_waiter(&waiter);
-        let mut delivery = Delivery { token, client, replies: Default::default() };
+        let mut delivery = DeliveredReply { token, client, replies: Default::default() };
         let mut reply = Reply::new(&mut delivery.replies, waiter.client.protocol);
         match how {
             Unblocked::Timeout => {
@@ -120,7 +120,7 @@ impl Worker {
     ) {
         self.core.shared.keyspace.forget_waiter(waiter);
         let client = waiter.client;
-        let mut delivery = Delivery { token, client: client.id, replies: Default::default() };
+        let mut delivery = DeliveredReply { token, client: client.id, replies: Default::default() };
         count::count_error(&self.core, error);
         waiting::book_wait(&mut self.core, waiter, false, 0);
         Reply::new(&mut delivery.replies, client.protocol).error(error);
@@ -164,7 +164,7 @@ impl Worker {
 
     /// Delivers the reply to a command that ran outside of its session's turn. If the lease has ended, the command may
     /// have run after the lease deadline, so the connection is closed instead.
-    pub(super) fn deliver_executed(&mut self, io: &mut Control, delivery: Delivery) {
+    pub(super) fn deliver_executed(&mut self, io: &mut Control, delivery: DeliveredReply) {
         if self.core.cluster.is_fenced() {
             let is_it = |session: &&mut Session| session.id() == delivery.client;
             if let Some(session) = self.sessions.get_mut(delivery.token).filter(is_it) {
@@ -177,7 +177,7 @@ impl Worker {
     }
 
     /// Delivers a command's reply to the session that is waiting for it, and resumes the session.
-    pub(super) fn deliver(&mut self, io: &mut Control, delivery: Delivery) {
+    pub(super) fn deliver(&mut self, io: &mut Control, delivery: DeliveredReply) {
         let token = delivery.token;
         let Some(mut session) = self.sessions.take(token) else {
             return self.discard_reply(delivery);
@@ -237,7 +237,8 @@ impl Worker {
                 continue;
             }
             let client = waiter.client;
-            let mut delivery = Delivery { token, client: client.id, replies: Default::default() };
+            let mut delivery =
+                DeliveredReply { token, client: client.id, replies: Default::default() };
             let mut reply = Reply::new(&mut delivery.replies, client.protocol);
             waiting::book_wait(&mut self.core, &waiter, over.is_err(), 0);
             match over {

@@ -120,8 +120,8 @@ impl LongCommand {
         LongCommand { command, client, work, attempt: 0, apart: false, set_aside }
     }
 
-    /// Like [`LongCommand::reply_with`], for an `errand` that waits for other servers and blocks its thread. If it returns
-    /// an error, that is the reply.
+    /// Like [`LongCommand::reply_with`], for an `errand` that waits for other servers and blocks its thread. If it
+    /// returns an error, that is the reply.
     pub fn errand<W: AsRef<[u8]>>(
         (spec, parent): (&'static Spec, Option<&'static Spec>),
         db: DbIndex,
