@@ -111,7 +111,7 @@ pub(crate) fn main(options: &Options) -> Result<Outcome> {
                 kept &= !comparable || change <= TOLERANCE;
                 let word = match change {
                     _ if !comparable => "",
-                    dearer if dearer > TOLERANCE => "DEARER",
+                    increase if increase > TOLERANCE => "DEARER",
                     cheaper if cheaper < -TOLERANCE => "cheaper: update the record",
                     _ => "",
                 };
@@ -197,12 +197,12 @@ fn count_one(
     for _ in 0..WARM_UP {
         send(pipeline())?;
     }
-    ask_callgrind(server, "zero")?;
+    request_callgrind(server, "zero")?;
     let pipelines = case.operations / case.pipeline;
     for _ in 0..pipelines {
         send(pipeline())?;
     }
-    ask_callgrind(server, "dump")?;
+    request_callgrind(server, "dump")?;
     let part = PathBuf::from(format!("{}.{part}", out.display()));
     let text = fs::read_to_string(&part).with_context(|| part.display().to_string())?;
     let total = text.lines().find_map(|line| line.strip_prefix("summary: "));
@@ -210,7 +210,7 @@ fn count_one(
     Ok(total / (pipelines * case.pipeline) as f64)
 }
 
-fn ask_callgrind(server: &Server, what: &str) -> Result<()> {
+fn request_callgrind(server: &Server, what: &str) -> Result<()> {
     let done = Command::new("vgdb").arg(format!("--pid={}", server.pid())).arg(what).output()?;
     if !done.status.success() {
         bail!("vgdb {what}: {}", String::from_utf8_lossy(&done.stderr));

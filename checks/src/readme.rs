@@ -44,13 +44,13 @@ pub(crate) fn main() -> Result<bool> {
     let mut child = Started(child);
     let address = format!("127.0.0.1:{}", port.number());
     let mut ended = None;
-    let answers = holds_within(LIMIT, || {
+    let replies = holds_within(LIMIT, || {
         ended = child.0.try_wait().ok().flatten();
-        ended.is_some() || answers_ping(&address)
+        ended.is_some() || replies_to_ping(&address)
     });
     match ended {
         Some(status) => bail!("`{line}` ended with {status}"),
-        None if !answers => bail!("`{line}` gave no PONG on {address} within {LIMIT:?}"),
+        None if !replies => bail!("`{line}` gave no PONG on {address} within {LIMIT:?}"),
         None => survives_failing_scripts(&address),
     }
 }
@@ -65,10 +65,10 @@ fn survives_failing_scripts(address: &str) -> Result<bool> {
             bail!("{source}: {reply}");
         }
     }
-    Ok(answers_ping(address))
+    Ok(replies_to_ping(address))
 }
 
-fn answers_ping(address: &str) -> bool {
+fn replies_to_ping(address: &str) -> bool {
     let reply = Conn::try_tcp(address).and_then(|mut conn| conn.try_cmd("PING"));
     reply.is_ok_and(|reply| reply.to_string() == "PONG")
 }

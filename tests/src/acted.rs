@@ -26,35 +26,39 @@ pub fn listen() -> (TcpListener, u16) {
 /// # Panics
 /// If the server does not connect, or sends an unusable request.
 #[track_caller]
-pub fn asked(listener: &TcpListener) -> (TcpStream, String) {
-    asked_with_answer(listener, "+OK\r\n")
+pub fn accept_psync(listener: &TcpListener) -> (TcpStream, String) {
+    accept_psync_with_reply(listener, "+OK\r\n")
 }
 
-/// Like [`asked`], with this reply to everything except PING.
+/// Like [`accept_psync`], with this reply to everything except PING.
 ///
 /// # Panics
 /// If the server does not connect, or sends an unusable request.
 #[track_caller]
-pub fn asked_with_answer(listener: &TcpListener, usual: &str) -> (TcpStream, String) {
-    asked_with_answers(listener, "+PONG\r\n", usual)
+pub fn accept_psync_with_reply(listener: &TcpListener, usual: &str) -> (TcpStream, String) {
+    accept_psync_with_replies(listener, "+PONG\r\n", usual)
 }
 
-/// Like [`asked_with_answer`], with this reply to PING.
+/// Like [`accept_psync_with_reply`], with this reply to PING.
 ///
 /// # Panics
 /// If the server does not connect, or sends an unusable request.
 #[track_caller]
-pub fn asked_with_answers(listener: &TcpListener, pong: &str, usual: &str) -> (TcpStream, String) {
+pub fn accept_psync_with_replies(
+    listener: &TcpListener,
+    pong: &str,
+    usual: &str,
+) -> (TcpStream, String) {
     let (stream, _) = listener.accept().expect("it comes");
     stream.set_read_timeout(Some(TIMEOUT)).expect("a socket");
     let mut reader = BufReader::new(stream.try_clone().expect("a socket"));
     loop {
         let words = request(&mut reader);
-        let answer = if words[0] == "PING" { pong } else { usual };
+        let reply = if words[0] == "PING" { pong } else { usual };
         if words[0] == "PSYNC" {
             return (stream, words.join(" "));
         }
-        (&stream).write_all(answer.as_bytes()).expect("it reads");
+        (&stream).write_all(reply.as_bytes()).expect("it reads");
     }
 }
 

@@ -70,11 +70,11 @@ pub fn one_of_each_worker(server: &Server, workers: usize) -> Vec<Conn> {
     const PINGS: usize = 100;
     let mut probe = server.connect();
     let mut counts = || -> Vec<i64> {
-        let figures = probe.cmd("INFO brisk").text();
+        let info = probe.cmd("INFO brisk").text();
         let count = |worker| {
             let line = format!("worker{worker}:commands=");
-            let figure = figures.split(&line).nth(1).and_then(|rest| rest.split(',').next());
-            figure.and_then(|count| count.parse().ok()).expect("each worker counts its commands")
+            let numbers = info.split(&line).nth(1).and_then(|rest| rest.split(',').next());
+            numbers.and_then(|count| count.parse().ok()).expect("each worker counts its commands")
         };
         (0..workers).map(count).collect()
     };

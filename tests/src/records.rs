@@ -53,7 +53,7 @@ pub struct Records {
 /// The number of acknowledged records that exist and that are lost.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Fate {
-    pub there: usize,
+    pub present: usize,
     pub lost: usize,
 }
 
@@ -205,17 +205,17 @@ impl Records {
             };
             let list = numbers(&format!("LRANGE list:{number} 0 -1"));
             assert!(list.is_sorted_by(|one, next| one < next), "client {number}: {list:?}");
-            let there: BTreeSet<u64> = list.iter().copied().collect();
+            let present: BTreeSet<u64> = list.iter().copied().collect();
             for line in [format!("SMEMBERS set:{number}"), format!("KEYS record:{number}:*")] {
                 let others: BTreeSet<u64> = numbers(&line).into_iter().collect();
-                assert!(others == there, "{line}: half of a record is there");
+                assert!(others == present, "{line}: half of a record is there");
             }
             assert!(list.last().is_none_or(|last| *last <= client.sent), "it was never sent");
             let safe = safe.get(number).copied().unwrap_or(0);
             client.acknowledged.retain(|n, replicas| {
-                let is_there = there.contains(n);
-                if is_there {
-                    fate.there += 1;
+                let is_present = present.contains(n);
+                if is_present {
+                    fate.present += 1;
                     return true;
                 }
                 assert!(*n > safe, "record {n} of client {number} was on all replicas");

@@ -66,8 +66,8 @@ impl Group {
 
     /// The member that all sentinels consider the primary, if they agree.
     pub fn primary(&self) -> Option<usize> {
-        let told = self.sentinels.primary()?;
-        self.members.iter().position(|member| member.door.address() == told)
+        let address = self.sentinels.primary()?;
+        self.members.iter().position(|member| member.door.address() == address)
     }
 
     /// Requests a failover to a replica from the sentinels.

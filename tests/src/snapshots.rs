@@ -24,10 +24,10 @@ pub fn make_endless(conn: &mut Conn) {
 /// If the directory cannot be removed.
 #[track_caller]
 pub fn take_disk_away(server: &Server) {
-    let gone = server.dir().join("gone");
-    std::fs::create_dir(&gone).expect("a directory");
-    let path = gone.to_str().expect("names of tests are text");
+    let missing = server.dir().join("gone");
+    std::fs::create_dir(&missing).expect("a directory");
+    let path = missing.to_str().expect("names of tests are text");
     let reply = server.connect().call(&["CONFIG", "SET", "dir", path]);
     assert_eq!(reply.to_string(), "OK");
-    std::fs::remove_dir(&gone).expect("it is empty");
+    std::fs::remove_dir(&missing).expect("it is empty");
 }

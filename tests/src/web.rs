@@ -18,14 +18,14 @@ pub struct Web {
 
 /// A response.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub struct HttpResponse {
     pub status: u16,
     /// Headers, with names in lower case.
     pub headers: Vec<(String, String)>,
     pub body: String,
 }
 
-impl Answer {
+impl HttpResponse {
     /// The value of a header; empty if it is missing.
     pub fn header(&self, name: &str) -> String {
         let found = self.headers.iter().find(|(found, _)| found == name);
@@ -63,13 +63,19 @@ impl Web {
 
     /// Sends a GET request with these header lines.
     #[track_caller]
-    pub fn get(&mut self, path: &str, headers: &str) -> Answer {
-        self.ask("GET", path, headers, b"")
+    pub fn get(&mut self, path: &str, headers: &str) -> HttpResponse {
+        self.request("GET", path, headers, b"")
     }
 
     /// Sends a request with these header lines and this body.
     #[track_caller]
-    pub fn ask(&mut self, method: &str, path: &str, headers: &str, body: &[u8]) -> Answer {
+    pub fn request(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &str,
+        body: &[u8],
+    ) -> HttpResponse {
         let head = format!("{method} {path} HTTP/1.1\r\nHost: test\r\n{headers}\r\n");
         self.send(&[head.as_bytes(), body].concat());
         self.answer(method == "HEAD")
@@ -77,7 +83,7 @@ impl Web {
 
     /// Reads the next response. The response to HEAD has no body.
     #[track_caller]
-    pub fn answer(&mut self, to_head: bool) -> Answer {
+    pub fn answer(&mut self, to_head: bool) -> HttpResponse {
         let end = loop {
             if let Some(at) = self.input.windows(4).position(|window| window == b"\r\n\r\n") {
                 break at + 4;
@@ -94,16 +100,16 @@ impl Web {
             let (name, value) = line.split_once(": ").expect("a header has a name");
             (name.to_ascii_lowercase(), value.to_owned())
         });
-        let mut answer = Answer { status, headers: headers.collect(), body: String::new() };
-        let length: usize = answer.header("content-length").parse().expect("a length");
+        let mut response = HttpResponse { status, headers: headers.collect(), body: String::new() };
+        let length: usize = response.header("content-length").parse().expect("a length");
         if !to_head {
             while self.input.len() < length {
                 assert!(self.receive(), "the connection ended within a body");
             }
             let body = self.input.drain(..length).collect();
-            answer.body = String::from_utf8(body).expect("a body is text");
+            response.body = String::from_utf8(body).expect("a body is text");
         }
-        answer
+        response
     }
 
     /// Reports whether the server closes the connection without another reply.

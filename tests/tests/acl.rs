@@ -80,9 +80,10 @@ fn a_change_is_in_force_for_the_next_command_on_every_worker() {
             for _ in 0..5 {
                 for (rules, allowed) in [("-get", false), ("+get", true)] {
                     admin.cmd(&format!("ACL SETUSER u {rules}"));
-                    let answer = if allowed { "(nil)".to_owned() } else { no_command("u", "get") };
+                    let expected =
+                        if allowed { "(nil)".to_owned() } else { no_command("u", "get") };
                     for conn in &mut conns {
-                        assert_reply!(conn, "GET k", answer);
+                        assert_reply!(conn, "GET k", expected);
                     }
                 }
             }

@@ -81,11 +81,11 @@ fn the_admin_lane_replies_while_all_workers_are_blocked() {
     for conn in &mut waiting {
         wait_until("its worker is held up", || {
             conn.send("PING");
-            let is_answered = conn.has_reply_within(Duration::from_millis(200));
-            if is_answered {
+            let has_reply = conn.has_reply_within(Duration::from_millis(200));
+            if has_reply {
                 conn.reply();
             }
-            !is_answered
+            !has_reply
         });
     }
     for _ in 0..50 {

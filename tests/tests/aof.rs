@@ -126,8 +126,8 @@ fn fill_together(server: &Server, conn: &mut Conn) {
     let to = |server: &Server| format!("127.0.0.1 {}", server.port());
     run(conn, &[&format!("MIGRATE {} zset:part 0 5000", to(&elsewhere))]);
     run(conn, &[&format!("MIGRATE {} other 0 5000 COPY", to(&elsewhere))]);
-    let mut there = elsewhere.connect();
-    run(&mut there, &[&format!("MIGRATE {} zset:part 2 5000", to(server))]);
+    let mut elsewhere_conn = elsewhere.connect();
+    run(&mut elsewhere_conn, &[&format!("MIGRATE {} zset:part 2 5000", to(server))]);
 }
 
 /// A description that distinguishes two datasets. The keys of the first database are listed individually, to find the
@@ -230,7 +230,7 @@ enum Role {
 
 /// The acknowledged writes, by writer.
 #[derive(Default)]
-struct Told {
+struct Acknowledged {
     /// Number of elements that were appended.
     appended: [AtomicU64; WRITERS],
     /// The last pair that was written.
@@ -245,7 +245,7 @@ struct Told {
     over: AtomicBool,
 }
 
-impl Told {
+impl Acknowledged {
     fn replies(&self) -> u64 {
         let appended = self.appended.iter().map(|n| n.load(Ordering::SeqCst)).sum::<u64>();
         appended + self.paired.load(Ordering::SeqCst)
@@ -317,8 +317,12 @@ impl Told {
             let kept: Vec<String> = kept.elements().iter().map(|item| item.text()).collect();
             let whole: Vec<String> = (0..kept.len()).map(|n| n.to_string()).collect();
             assert_eq!(kept, whole, "writer {writer}, round {round}");
-            let told = self.appended[writer].load(Ordering::SeqCst);
-            assert!(kept.len() as u64 >= told, "{} of {told}, round {round}", kept.len());
+            let acknowledged = self.appended[writer].load(Ordering::SeqCst);
+            assert!(
+                kept.len() as u64 >= acknowledged,
+                "{} of {acknowledged}, round {round}",
+                kept.len()
+            );
         }
         let seen = self.seen.load(Ordering::SeqCst);
         assert!(conn.cmd("LLEN log:0").integer() as u64 >= seen, "round {round}: {seen} was seen");
@@ -340,21 +344,21 @@ fn kill_again_and_again(load: Load) {
         let launch = home.launch(load.policy).set("threads", threads);
         let server = AofHome::load(launch.set("io-backend", backend));
         run(&mut server.connect(), &["FLUSHALL"]);
-        let told = Told::default();
+        let acknowledged = Acknowledged::default();
         let address = server.address();
         let replies = 1 + random.below(1500) as u64;
         std::thread::scope(|scope| {
             let client = |role: Role| {
-                let (told, address) = (&told, &address);
+                let (acknowledged, address) = (&acknowledged, &address);
                 scope.spawn(move || {
                     // Each client ends when the server is gone.
                     let Ok(mut conn) = Conn::try_tcp(address) else { return };
                     let greeted = conn.try_cmd(load.greeting);
                     let _ = greeted.and_then(|_| match role {
-                        Role::Appends(writer) => told.append(writer, &mut conn),
-                        Role::Pairs => told.pair(&mut conn),
-                        Role::Looks => told.look(&mut conn),
-                        Role::Rewrites => told.rewrite(&mut conn),
+                        Role::Appends(writer) => acknowledged.append(writer, &mut conn),
+                        Role::Pairs => acknowledged.pair(&mut conn),
+                        Role::Looks => acknowledged.look(&mut conn),
+                        Role::Rewrites => acknowledged.rewrite(&mut conn),
                     });
                 });
             };
@@ -364,12 +368,12 @@ fn kill_again_and_again(load: Load) {
             if load.rewrites {
                 client(Role::Rewrites);
             }
-            wait_until("enough was answered", || told.replies() >= replies);
-            told.over.store(true, Ordering::SeqCst);
+            wait_until("enough was answered", || acknowledged.replies() >= replies);
+            acknowledged.over.store(true, Ordering::SeqCst);
             server.kill();
         });
         let server = AofHome::load(home.launch(load.policy));
-        told.check(&mut server.connect(), round);
+        acknowledged.check(&mut server.connect(), round);
         server.kill();
     }
 }

@@ -190,9 +190,9 @@ fn a_client_with_durability_disk_gets_its_reply_after_the_sync() {
     // A change by another client is also shown only after it has been synced.
     let mut other = server.connect();
     assert_reply!(other, "SET later 1", "OK");
-    let mut asks = Conn::tcp(&server.address());
-    assert_reply!(asks, "CLIENT DURABILITY DISK", "OK");
-    assert_reply!(asks, "GET later", "\"1\"");
+    let mut reader = Conn::tcp(&server.address());
+    assert_reply!(reader, "CLIENT DURABILITY DISK", "OK");
+    assert_reply!(reader, "GET later", "\"1\"");
     assert!(count() > before);
     // SHUTDOWN is used because a signal would be sent to strace.
     conn.send("SHUTDOWN NOSAVE");

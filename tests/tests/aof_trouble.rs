@@ -381,10 +381,10 @@ fn a_command_that_fails_during_replay_is_logged() {
         .unwrap();
     let server = AofHome::load(home.launch("always"));
     assert_reply!(server.connect(), "MGET a b", "1) \"2\"\n2) \"2\"");
-    let told = "== CRITICAL == This server is sending an error to its AOF-loading-client: \
+    let expected = "== CRITICAL == This server is sending an error to its AOF-loading-client: \
                 '-WRONGTYPE Operation against a key holding the wrong kind of value";
     let log = server.log();
-    let line = log.lines().find(|line| line.contains(told)).unwrap_or(&log);
+    let line = log.lines().find(|line| line.contains(expected)).unwrap_or(&log);
     assert!(line.contains("after processing the command 'lpush'"), "{line}");
 }
 
@@ -601,7 +601,7 @@ fn a_full_disk_rejects_writes_until_there_is_room() {
         fs::write(&ballast, vec![0; 150_000]).unwrap();
         // Commands are written in order. After the first one without a reply, none gets a reply.
         let value = "v".repeat(1000);
-        let mut answered = 0;
+        let mut replied = 0;
         for n in 0..300 {
             writer.send(&format!("SET key:{n} {value}"));
             let (mut has_reply, mut has_failed) = (false, false);
@@ -614,9 +614,9 @@ fn a_full_disk_rejects_writes_until_there_is_room() {
                 break;
             }
             assert_eq!(writer.reply().text(), "OK");
-            answered = n + 1;
+            replied = n + 1;
         }
-        assert!(answered < 300, "the disk was not full");
+        assert!(replied < 300, "the disk was not full");
         let refused = "(error) MISCONF Errors writing to the AOF file: No space left on device";
         wait_until("the failure is known", || conn.info("aof_last_write_status") == "err");
         assert_reply!(conn, "SET other 1", refused);
@@ -635,8 +635,8 @@ fn a_full_disk_rejects_writes_until_there_is_room() {
         server.kill();
         let server = AofHome::load(home.launch(policy));
         let mut conn = server.connect();
-        for n in 0..=answered {
-            assert_eq!(conn.cmd(&format!("EXISTS key:{n}")).integer(), 1, "{n} of {answered}");
+        for n in 0..=replied {
+            assert_eq!(conn.cmd(&format!("EXISTS key:{n}")).integer(), 1, "{n} of {replied}");
         }
         assert_reply!(conn, "EXISTS other before", "(integer) 2");
         drop(server);

@@ -5,7 +5,7 @@ use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::{Conn, Launch, Server, assert_reply, each_backend, each_config};
 
 const WRONG: &str = "(error) WRONGPASS invalid username-password pair or user is disabled.";
-const NOBODY: &str = "(error) NOAUTH Authentication required.";
+const UNAUTHENTICATED: &str = "(error) NOAUTH Authentication required.";
 const HELLO_FIRST: &str = "(error) NOAUTH HELLO must be called with the client already \
     authenticated, otherwise the HELLO AUTH <user> <pass> option can be used to authenticate the \
     client and select the RESP protocol version at the same time";
@@ -22,9 +22,9 @@ fn each_protected(body: impl Fn(&mut Server)) {
 fn a_stranger_may_do_nothing_but_introduce_itself() {
     each_protected(|server| {
         let mut conn = server.connect();
-        assert_reply!(conn, "PING", NOBODY);
-        assert_reply!(conn, "CLIENT GETNAME", NOBODY);
-        assert_reply!(conn, "MONITOR", NOBODY);
+        assert_reply!(conn, "PING", UNAUTHENTICATED);
+        assert_reply!(conn, "CLIENT GETNAME", UNAUTHENTICATED);
+        assert_reply!(conn, "MONITOR", UNAUTHENTICATED);
         assert_reply!(
             conn,
             "nosuch",
@@ -32,7 +32,7 @@ fn a_stranger_may_do_nothing_but_introduce_itself() {
         );
         assert_reply!(conn, "GET", "(error) ERR wrong number of arguments for 'get' command");
         assert_reply!(conn, "RESET", "RESET");
-        assert_reply!(conn, "PING", NOBODY);
+        assert_reply!(conn, "PING", UNAUTHENTICATED);
         conn.send("QUIT");
         assert_eq!(conn.read_to_end(), b"+OK\r\n");
     });
@@ -44,7 +44,7 @@ fn auth_succeeds_only_with_the_right_password() {
         let mut conn = server.connect();
         for wrong in ["wrong", "''", "secre", "secret2", "default wrong", "somebody secret"] {
             assert_reply!(conn, &format!("AUTH {wrong}"), WRONG);
-            assert_reply!(conn, "PING", NOBODY);
+            assert_reply!(conn, "PING", UNAUTHENTICATED);
         }
         assert_reply!(conn, "AUTH a b c", "(error) ERR syntax error");
         assert_reply!(conn, "AUTH", "(error) ERR wrong number of arguments for 'auth' command");
@@ -133,9 +133,9 @@ fn a_pipeline_continues_after_its_own_auth() {
         let replies =
             conn.pipeline(&["SET k v", "AUTH secret", "SET k v", "GET k", "RESET", "GET k"]);
         let texts: Vec<String> = replies.iter().map(ToString::to_string).collect();
-        assert_eq!(texts[0], NOBODY);
+        assert_eq!(texts[0], UNAUTHENTICATED);
         assert_eq!(texts[1..5], ["OK", "OK", "\"v\"", "RESET"]);
-        assert_eq!(texts[5], NOBODY);
+        assert_eq!(texts[5], UNAUTHENTICATED);
     });
 }
 
@@ -156,7 +156,7 @@ fn strangers_may_send_small_requests_only() {
         let mut conn = server.connect();
         let limit = [b"*2\r\n$4\r\nECHO\r\n$16384\r\n", &vec![b'x'; 16384][..], b"\r\n"].concat();
         conn.send_raw(&limit);
-        assert_eq!(conn.reply().to_string(), NOBODY);
+        assert_eq!(conn.reply().to_string(), UNAUTHENTICATED);
         let above = [b"*2\r\n$4\r\nECHO\r\n$20000\r\n", &vec![b'x'; 20000][..], b"\r\n"].concat();
         conn.send_raw(&[b"AUTH secret\r\n", &above[..]].concat());
         assert_eq!(conn.reply().to_string(), "OK");
@@ -170,15 +170,15 @@ fn a_new_password_does_not_affect_connected_clients() {
         let mut early = server.connect();
         assert_reply!(early, "CONFIG SET requirepass secret", "OK");
         let mut late = Conn::tcp(&server.address());
-        assert_reply!(late, "PING", NOBODY);
+        assert_reply!(late, "PING", UNAUTHENTICATED);
         assert_reply!(early, "PING", "PONG");
         // Without a password, every client is authenticated, regardless of when it connected.
         assert_reply!(early, "CONFIG SET requirepass ''", "OK");
         assert_reply!(late, "PING", "PONG");
         assert_reply!(early, "CONFIG SET requirepass other", "OK");
-        assert_reply!(late, "PING", NOBODY);
+        assert_reply!(late, "PING", UNAUTHENTICATED);
         assert_reply!(early, "RESET", "RESET");
-        assert_reply!(early, "PING", NOBODY);
+        assert_reply!(early, "PING", UNAUTHENTICATED);
         assert_reply!(early, "AUTH secret", WRONG);
         assert_reply!(early, "AUTH other", "OK");
     });

@@ -48,13 +48,13 @@ fn a_client_that_never_reads_costs_little_and_blocks_no_other() {
 
 #[test]
 fn a_client_that_reads_late_gets_every_reply_in_order() {
-    const ASKED: usize = 60_000;
+    const REQUESTS: usize = 60_000;
     each_backend(Launch::subject, |server| {
         let late = TcpStream::connect(server.address()).unwrap();
         let mut sender = late.try_clone().unwrap();
         let sending = std::thread::spawn(move || {
             let padding = "p".repeat(500);
-            for i in 0..ASKED {
+            for i in 0..REQUESTS {
                 sender.write_all(&words::encode(&["ECHO", &format!("{i}{padding}")])).unwrap();
             }
         });
@@ -64,13 +64,13 @@ fn a_client_that_reads_late_gets_every_reply_in_order() {
         wait_until("the server takes no more", || {
             let now: u64 = control.info("total_net_input_bytes").parse().unwrap();
             // The INFO requests themselves are counted too, with a few dozen bytes each.
-            let still = now > MIB && now - last < 1_000;
+            let has_stopped = now > MIB && now - last < 1_000;
             last = now;
-            still || sending.is_finished()
+            has_stopped || sending.is_finished()
         });
         let mut input = std::io::BufReader::with_capacity(1 << 16, late);
         let padding = "p".repeat(500);
-        for i in 0..ASKED {
+        for i in 0..REQUESTS {
             let text = format!("{i}{padding}");
             let wanted = format!("${}\r\n{text}\r\n", text.len());
             let mut got = vec![0; wanted.len()];
@@ -104,12 +104,12 @@ fn many_clients_that_never_read_stay_below_the_limit_of_all_together() {
                 })
                 .collect();
             wait_until("all have asked and nothing moves any more", || {
-                let figure = |conn: &mut brisk_testkit::Conn, name| -> u64 {
+                let metric = |conn: &mut brisk_testkit::Conn, name| -> u64 {
                     conn.info(name).parse().unwrap()
                 };
-                figure(&mut other, "connected_clients") == CLIENTS as u64 + 1
-                    && figure(&mut other, "output_stalls") >= CLIENTS as u64
-                    && figure(&mut other, "instantaneous_ops_per_sec") < 500
+                metric(&mut other, "connected_clients") == CLIENTS as u64 + 1
+                    && metric(&mut other, "output_stalls") >= CLIENTS as u64
+                    && metric(&mut other, "instantaneous_ops_per_sec") < 500
             });
             // In addition to the limit, there are 16 KiB and the rest of a receive for each client, and memory that the
             // allocator retains.

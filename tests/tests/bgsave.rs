@@ -324,19 +324,19 @@ fn a_reload_ends_a_snapshot() {
 
 /// A server whose save has failed, and a directory in which it can save.
 fn failed(program: Launch) -> (Server, Conn, TempDir) {
-    let (gone, other) = (TempDir::new(), TempDir::new());
+    let (missing, other) = (TempDir::new(), TempDir::new());
     let server = quiet(program).start();
     let mut conn = server.connect();
     for line in ["SET string v", "RPUSH list a b", "SADD set a", "SET number 1"] {
         conn.cmd(line);
     }
-    for at in [gone.path("sub"), gone.path("sub").join("more")] {
+    for at in [missing.path("sub"), missing.path("sub").join("more")] {
         fs::create_dir(&at).unwrap();
         assert_reply!(conn, &format!("CONFIG SET dir {}", at.display()), "OK");
     }
     // Replace the directory with a file.
-    fs::remove_dir_all(gone.path("sub")).unwrap();
-    fs::write(gone.path("sub"), b"").unwrap();
+    fs::remove_dir_all(missing.path("sub")).unwrap();
+    fs::write(missing.path("sub"), b"").unwrap();
     let errors = conn.cmd("LASTSAVE").integer();
     save(&mut conn);
     assert_eq!(conn.info("rdb_last_bgsave_status"), "err");
@@ -412,9 +412,9 @@ fn a_transaction_that_writes_is_rejected_as_a_whole() {
     let [ours, theirs] = [Launch::subject(), Launch::redis()].map(|program| {
         let server = quiet(program).start();
         let [mut conn, mut reader] = server.connections();
-        let gone = TempDir::new();
-        fs::create_dir(gone.path("sub")).unwrap();
-        let dir = gone.path("sub");
+        let missing = TempDir::new();
+        fs::create_dir(missing.path("sub")).unwrap();
+        let dir = missing.path("sub");
         assert_reply!(conn, &format!("CONFIG SET dir {}", dir.display()), "OK");
         fs::remove_dir(&dir).unwrap();
         for line in ["MULTI", "GET k", "SET k v"] {

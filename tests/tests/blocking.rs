@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 /// Asserts that the next reply is this text in redis-cli's format.
-macro_rules! assert_answer {
+macro_rules! assert_next_reply {
     ($conn:expr, $text:expr) => {
         assert_eq!($conn.reply().to_string(), $text)
     };
@@ -36,9 +36,9 @@ fn waiters_are_served_in_order_of_arrival() {
         block(&mut b, "BRPOP q 0", &mut pusher, 2);
         block(&mut c, "BLPOP q 0", &mut pusher, 3);
         assert_reply!(pusher, "RPUSH q 1 2 3 4", "(integer) 4");
-        assert_answer!(a, "1) \"q\"\n2) \"1\"");
-        assert_answer!(b, "1) \"q\"\n2) \"4\"");
-        assert_answer!(c, "1) \"q\"\n2) \"2\"");
+        assert_next_reply!(a, "1) \"q\"\n2) \"1\"");
+        assert_next_reply!(b, "1) \"q\"\n2) \"4\"");
+        assert_next_reply!(c, "1) \"q\"\n2) \"2\"");
         assert_reply!(pusher, "LRANGE q 0 -1", "1) \"3\"");
         assert_eq!(pusher.info("blocked_clients"), "0");
     });
@@ -50,7 +50,7 @@ fn one_wait_for_several_keys_ends_once() {
         let [mut waiter, mut other] = server.connections();
         block(&mut waiter, "BLPOP a b c b 0", &mut other, 1);
         other.cmd("RPUSH c 1");
-        assert_answer!(waiter, "1) \"c\"\n2) \"1\"");
+        assert_next_reply!(waiter, "1) \"c\"\n2) \"1\"");
         other.cmd("RPUSH b 2");
         assert_reply!(waiter, "BLPOP a b 0", "1) \"b\"\n2) \"2\"");
         assert_reply!(other, "EXISTS a b c", "(integer) 0");
@@ -89,9 +89,9 @@ fn commands_after_a_blocking_one_run_when_it_is_unblocked() {
         wait_for_blocked(&mut other, 1);
         assert_reply!(other, "EXISTS after", "(integer) 0");
         other.cmd("LPUSH q x");
-        assert_answer!(waiter, "1) \"q\"\n2) \"x\"");
-        assert_answer!(waiter, "OK");
-        assert_answer!(waiter, "\"yes\"");
+        assert_next_reply!(waiter, "1) \"q\"\n2) \"x\"");
+        assert_next_reply!(waiter, "OK");
+        assert_next_reply!(waiter, "\"yes\"");
     });
 }
 
@@ -106,30 +106,30 @@ fn client_unblock_ends_a_wait_as_a_timeout_or_as_an_error() {
         let line = list.lines().find(|line| line.starts_with(&format!("id={id} "))).unwrap();
         assert!(line.contains(" flags=b ") && line.contains(" events=r "), "{line}");
         assert_reply!(other, &format!("CLIENT UNBLOCK {id}"), "(integer) 1");
-        assert_answer!(waiter, "(nil)");
+        assert_next_reply!(waiter, "(nil)");
         block(&mut waiter, "BLPOP q 0", &mut other, 1);
         assert_reply!(other, &format!("CLIENT UNBLOCK {id} ERROR"), "(integer) 1");
         let text = "(error) UNBLOCKED client unblocked via CLIENT UNBLOCK";
-        assert_answer!(waiter, text);
+        assert_next_reply!(waiter, text);
         other.cmd("LPUSH q still-there");
         assert_reply!(waiter, "LPOP q", "\"still-there\"");
     });
 }
 
 #[test]
-fn a_client_that_is_gone_gets_nothing() {
+fn a_disconnected_client_gets_nothing() {
     each_config(|server| {
-        let [mut gone, mut killed, mut waiter, mut other] = server.connections();
+        let [mut disconnected, mut killed, mut waiter, mut other] = server.connections();
         let id = killed.id();
-        block(&mut gone, "BLPOP q 0", &mut other, 1);
+        block(&mut disconnected, "BLPOP q 0", &mut other, 1);
         block(&mut killed, "BLPOP q 0", &mut other, 2);
         block(&mut waiter, "BLPOP q 0", &mut other, 3);
-        drop(gone);
+        drop(disconnected);
         wait_for_blocked(&mut other, 2);
         assert_reply!(other, &format!("CLIENT KILL ID {id}"), "(integer) 1");
         wait_for_blocked(&mut other, 1);
         other.cmd("LPUSH q x");
-        assert_answer!(waiter, "1) \"q\"\n2) \"x\"");
+        assert_next_reply!(waiter, "1) \"q\"\n2) \"x\"");
     });
 }
 
@@ -143,7 +143,7 @@ fn keys_of_another_type_are_passed_over() {
         other.cmd("ZADD q 1 member");
         other.cmd("DEL q");
         other.cmd("LPUSH q x");
-        assert_answer!(waiter, "1) \"q\"\n2) \"x\"");
+        assert_next_reply!(waiter, "1) \"q\"\n2) \"x\"");
         other.cmd("SET q text");
         let wrong = "(error) WRONGTYPE Operation against a key holding the wrong kind of value";
         assert_reply!(waiter, "BLPOP q 0", wrong);
@@ -158,14 +158,14 @@ fn a_client_may_wait_for_very_many_keys() {
         let keys: Vec<String> = (0..40_000).map(|n| format!("k{}", n % 39_000)).collect();
         block(&mut waiter, &format!("BLPOP {} 0", keys.join(" ")), &mut other, 1);
         other.cmd("LPUSH k38999 x");
-        assert_answer!(waiter, "1) \"k38999\"\n2) \"x\"");
+        assert_next_reply!(waiter, "1) \"k38999\"\n2) \"x\"");
         wait_for_blocked(&mut other, 0);
     });
 }
 
 /// Redis 7.0 replies with a fixed text. Redis 7.2 and Brisk execute the command again to get the reply.
 #[test]
-fn a_blocked_group_reader_gets_an_error_when_the_stream_is_gone() {
+fn a_blocked_group_reader_gets_an_error_when_the_stream_is_deleted() {
     each_config(|server| {
         let [mut waiter, mut other] = server.connections();
         let [wrong_type, no_group] = ["WRONGTYPE", "NOGROUP"];
@@ -184,9 +184,9 @@ fn a_blocked_group_reader_gets_an_error_when_the_stream_is_gone() {
             let read = "XREADGROUP GROUP g alice BLOCK 0 STREAMS s >";
             block(&mut waiter, read, &mut other, 1);
             other.cmd(how);
-            let answer = waiter.reply().to_string();
+            let reply = waiter.reply().to_string();
             let expected = if subject_is_redis() { "UNBLOCKED" } else { ours };
-            assert!(answer.starts_with(&format!("(error) {expected}")), "{how}: {answer}");
+            assert!(reply.starts_with(&format!("(error) {expected}")), "{how}: {reply}");
         }
     });
 }
@@ -204,14 +204,14 @@ fn a_key_appears_by_rename_copy_move_and_swapdb_too() {
             block(&mut waiter, "BLPOP q 0", &mut other, 1);
             other.cmd(prepare);
             other.cmd(how);
-            assert_answer!(waiter, "1) \"q\"\n2) \"x\"");
+            assert_next_reply!(waiter, "1) \"q\"\n2) \"x\"");
         }
         for how in ["MOVE q 0", "SWAPDB 0 5"] {
             block(&mut waiter, "BLPOP q 0", &mut other, 1);
             other.cmd("SELECT 5");
             other.cmd("RPUSH q x");
             other.cmd(how);
-            assert_answer!(waiter, "1) \"q\"\n2) \"x\"");
+            assert_next_reply!(waiter, "1) \"q\"\n2) \"x\"");
             other.cmd("SELECT 0");
         }
     });
@@ -224,8 +224,8 @@ fn serving_one_waiter_may_make_the_next_key_ready() {
         block(&mut mover, "BLMOVE a b LEFT RIGHT 0", &mut other, 1);
         block(&mut last, "BLPOP b 0", &mut other, 2);
         other.cmd("RPUSH a x");
-        assert_answer!(mover, "\"x\"");
-        assert_answer!(last, "1) \"b\"\n2) \"x\"");
+        assert_next_reply!(mover, "\"x\"");
+        assert_next_reply!(last, "1) \"b\"\n2) \"x\"");
         assert_reply!(other, "EXISTS a b", "(integer) 0");
     });
 }
@@ -239,7 +239,7 @@ fn a_pause_holds_service_back() {
         assert!(!waiter.has_reply_within(Duration::from_millis(20)));
         other.cmd("CLIENT UNPAUSE");
         other.cmd("RPUSH q x");
-        assert_answer!(waiter, "1) \"q\"\n2) \"x\"");
+        assert_next_reply!(waiter, "1) \"q\"\n2) \"x\"");
     });
 }
 
@@ -254,8 +254,8 @@ fn sorted_sets_serve_their_waiters() {
         let score = |score: u8| {
             if server.resp() == 3 { format!("(double) {score}") } else { format!("\"{score}\"") }
         };
-        assert_answer!(min, format!("1) \"z\"\n2) \"a\"\n3) {}", score(1)));
-        assert_answer!(max, format!("1) \"z\"\n2) \"e\"\n3) {}", score(5)));
+        assert_next_reply!(min, format!("1) \"z\"\n2) \"a\"\n3) {}", score(1)));
+        assert_next_reply!(max, format!("1) \"z\"\n2) \"e\"\n3) {}", score(5)));
         assert_eq!(many.reply().elements()[1].elements().len(), 2);
         assert_reply!(other, "ZCARD z", "(integer) 1");
     });
@@ -365,7 +365,7 @@ fn a_command_that_waits_is_counted_when_its_wait_is_over() {
         block(&mut waiter, "BLPOP q 0", &mut other, 1);
         assert_eq!((calls(&mut other), logged(&mut other)), (String::new(), 0));
         other.cmd("RPUSH q 1");
-        assert_answer!(waiter, "1) \"q\"\n2) \"1\"");
+        assert_next_reply!(waiter, "1) \"q\"\n2) \"1\"");
         assert_eq!((calls(&mut other), logged(&mut other)), ("cmdstat_blpop:calls=1".into(), 1));
         assert_reply!(waiter, "BLPOP q 0.01", "(nil)");
         block(&mut waiter, "BLPOP q 0", &mut other, 1);

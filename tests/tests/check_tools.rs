@@ -17,15 +17,15 @@ use std::process::{Command, Stdio};
 
 /// The result of a tool.
 #[derive(Debug)]
-struct Told {
+struct ToolOutput {
     success: bool,
     lines: Vec<String>,
 }
 
-impl Told {
-    fn new(success: bool, out: &[u8]) -> Told {
+impl ToolOutput {
+    fn new(success: bool, out: &[u8]) -> ToolOutput {
         let text = String::from_utf8_lossy(out);
-        Told { success, lines: text.lines().map(str::to_owned).collect() }
+        ToolOutput { success, lines: text.lines().map(str::to_owned).collect() }
     }
 
     /// The lines that both tools print, without the parts that may differ.
@@ -60,14 +60,14 @@ fn main_part(line: &str) -> String {
     }
     // The real tool continues counting lines across files.
     match (line.split_once(", ok_up_to_line="), line.contains("filename=/")) {
-        (Some((before, behind)), false) => {
-            format!("{before}{}", behind.trim_start_matches(|digit: char| digit.is_ascii_digit()))
+        (Some((before, after)), false) => {
+            format!("{before}{}", after.trim_start_matches(|digit: char| digit.is_ascii_digit()))
         }
         _ => line.to_owned(),
     }
 }
 
-fn real(tool: &str, args: &[OsString], answer: &str) -> Told {
+fn real(tool: &str, args: &[OsString], input: &str) -> ToolOutput {
     let mut child = Command::new(redis_tool(tool))
         .args(args)
         .stdin(Stdio::piped())
@@ -76,24 +76,24 @@ fn real(tool: &str, args: &[OsString], answer: &str) -> Told {
         .spawn()
         .unwrap();
     // A tool without a prompt may exit without reading the input.
-    let _ = child.stdin.take().unwrap().write_all(answer.as_bytes());
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     let output = child.wait_with_output().unwrap();
-    Told::new(output.status.success(), &output.stdout)
+    ToolOutput::new(output.status.success(), &output.stdout)
 }
 
-fn ours(tool: &str, args: &[OsString], answer: &str) -> Told {
+fn ours(tool: &str, args: &[OsString], input: &str) -> ToolOutput {
     let mut out = Vec::new();
     let outcome = if tool == "redis-check-rdb" {
         rdb::run(tool, args, &mut rdb::Context { out: &mut out, now_ms: 1_700_000_000_000 })
     } else {
-        let mut answers = answer.as_bytes();
+        let mut input_left = input.as_bytes();
         let mut terminal =
-            aof::Terminal { out: &mut out, answers: &mut answers, now_ms: 1_700_000_000_000 };
+            aof::Terminal { out: &mut out, answers: &mut input_left, now_ms: 1_700_000_000_000 };
         aof::run(tool, args, &mut terminal)
     };
     match outcome {
-        Ok(()) => Told::new(true, &out),
-        Err(Stop::Told) => Told::new(false, &out),
+        Ok(()) => ToolOutput::new(true, &out),
+        Err(Stop::AlreadyReported) => ToolOutput::new(false, &out),
         Err(Stop::Io(error)) => panic!("{error}"),
     }
 }
@@ -104,13 +104,13 @@ fn words(words: &[&dyn AsRef<OsStr>]) -> Vec<OsString> {
 
 /// Runs both tools on the same file, which neither changes. Returns `(ours, real)`.
 #[track_caller]
-fn both(tool: &str, path: &Path) -> (Told, Told) {
+fn both(tool: &str, path: &Path) -> (ToolOutput, ToolOutput) {
     let args = words(&[&path]);
     (ours(tool, &args, ""), real(tool, &args, ""))
 }
 
 #[track_caller]
-fn assert_alike(what: &str, (ours, real): &(Told, Told)) {
+fn assert_alike(what: &str, (ours, real): &(ToolOutput, ToolOutput)) {
     assert_eq!(ours.main_lines(), real.main_lines(), "{what}");
     assert_eq!(ours.success, real.success, "{what}: {ours:?}");
 }
@@ -188,18 +188,18 @@ fn intact_files_get_the_same_output() {
     for (preamble, timestamps) in [("yes", "no"), ("no", "yes")] {
         let corpus = Corpus::new(preamble, timestamps);
         for path in [corpus.manifest_path(), corpus.base(), corpus.increment()] {
-            let told = both("redis-check-aof", &path);
-            assert!(told.0.success, "{told:?}");
-            assert_alike(&path.display().to_string(), &told);
+            let output = both("redis-check-aof", &path);
+            assert!(output.0.success, "{output:?}");
+            assert_alike(&path.display().to_string(), &output);
         }
         if preamble == "yes" {
             // A single file, as written before version 7.
             let old = corpus.home.path("appendonly.aof");
             let bytes = [fs::read(corpus.base()).unwrap(), fs::read(corpus.increment()).unwrap()];
             fs::write(&old, bytes.concat()).unwrap();
-            let told = both("redis-check-aof", &old);
-            assert!(told.0.has("RDB preamble is OK, proceeding with AOF tail..."), "{told:?}");
-            assert_alike("a single file", &told);
+            let output = both("redis-check-aof", &old);
+            assert!(output.0.has("RDB preamble is OK, proceeding with AOF tail..."), "{output:?}");
+            assert_alike("a single file", &output);
             assert_alike("an RDB file", &both("redis-check-rdb", &corpus.base()));
         }
     }
@@ -212,13 +212,13 @@ fn truncated_command_files_get_the_same_output() {
         let whole = fs::read(&path).unwrap();
         for len in 0..whole.len() {
             fs::write(&path, &whole[..len]).unwrap();
-            let told = both("redis-check-aof", &path);
+            let output = both("redis-check-aof", &path);
             // The file ends within an annotation. A server would append to that line.
             let line = whole[..len].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
             if whole[line] == b'#' && line < len {
-                assert!(!told.0.success && told.1.success, "{len}: {told:?}");
+                assert!(!output.0.success && output.1.success, "{len}: {output:?}");
             } else {
-                assert_alike(&format!("{} cut at {len}", path.display()), &told);
+                assert_alike(&format!("{} cut at {len}", path.display()), &output);
             }
         }
         fs::write(&path, &whole).unwrap();
@@ -232,16 +232,16 @@ fn truncated_parts_get_the_same_output() {
         let whole = fs::read(&path).unwrap();
         for len in cuts(whole.len()) {
             fs::write(&path, &whole[..len]).unwrap();
-            let told = both("redis-check-aof", &corpus.manifest_path());
+            let output = both("redis-check-aof", &corpus.manifest_path());
             if len == 0 && path == corpus.base() {
                 // Redis's tool ignores the empty base, as Redis itself does.
-                assert!(told.1.success && !told.0.success, "{told:?}");
+                assert!(output.1.success && !output.0.success, "{output:?}");
                 let said = "appendonly.aof.2.base.rdb is not valid: the file is damaged: its name says \
                             that it is an RDB file, but it is empty";
-                assert!(told.0.has(said), "{told:?}");
+                assert!(output.0.has(said), "{output:?}");
                 continue;
             }
-            assert_alike(&format!("{} cut at {len}", path.display()), &told);
+            assert_alike(&format!("{} cut at {len}", path.display()), &output);
         }
         fs::write(&path, &whole).unwrap();
     }
@@ -277,7 +277,7 @@ fn fixing_prompts_and_truncates_as_the_real_tool_does() {
     let (whole, base_whole) = (fs::read(&path).unwrap(), fs::read(&base).unwrap());
     let args = words(&[&"--fix", &corpus.manifest_path()]);
     let mut cut = 0;
-    for (len, answer) in [
+    for (len, input) in [
         (whole.len(), "y\n"),
         (whole.len() - 3, "y\n"),
         (whole.len() - 3, "n\n"),
@@ -285,22 +285,22 @@ fn fixing_prompts_and_truncates_as_the_real_tool_does() {
         (whole.len() - 60, "Yes\n"),
         (5, "y"),
     ] {
-        let results = [ours, real].map(|tool: fn(&str, &[OsString], &str) -> Told| {
+        let results = [ours, real].map(|tool: fn(&str, &[OsString], &str) -> ToolOutput| {
             fs::write(&path, &whole[..len]).unwrap();
-            let told = tool("redis-check-aof", &args, answer);
-            (told, fs::read(&path).unwrap())
+            let output = tool("redis-check-aof", &args, input);
+            (output, fs::read(&path).unwrap())
         });
         let [(ours, ours_left), (real, real_left)] = results;
-        assert_eq!(ours_left, real_left, "{len}, {answer:?}");
+        assert_eq!(ours_left, real_left, "{len}, {input:?}");
         cut += usize::from(ours_left.len() < len);
-        assert_alike(&format!("{len}, {answer:?}"), &(ours, real));
+        assert_alike(&format!("{len}, {input:?}"), &(ours, real));
     }
     assert_eq!(cut, 3);
     // Only the last file may be truncated.
     fs::write(&base, &base_whole[..base_whole.len() - 3]).unwrap();
-    let told = (ours("redis-check-aof", &args, "y\n"), real("redis-check-aof", &args, "y\n"));
-    assert!(told.0.has("because it is not the last file"));
-    assert_alike("the base", &told);
+    let output = (ours("redis-check-aof", &args, "y\n"), real("redis-check-aof", &args, "y\n"));
+    assert!(output.0.has("because it is not the last file"));
+    assert_alike("the base", &output);
     assert_eq!(fs::metadata(&base).unwrap().len() as usize, base_whole.len() - 3);
 }
 
@@ -315,10 +315,10 @@ fn cutting_at_a_timestamp_leaves_what_the_real_tool_leaves() {
     }
     for seconds in ["1628217469", "1628217470", "1628217472", "1628217475", "0", "x", "-1", "12x"] {
         let args = words(&[&"--truncate-to-timestamp", &seconds, &path]);
-        let results = [ours, real].map(|tool: fn(&str, &[OsString], &str) -> Told| {
+        let results = [ours, real].map(|tool: fn(&str, &[OsString], &str) -> ToolOutput| {
             fs::write(&path, &file).unwrap();
-            let told = tool("redis-check-aof", &args, "");
-            (told, fs::read(&path).unwrap())
+            let output = tool("redis-check-aof", &args, "");
+            (output, fs::read(&path).unwrap())
         });
         let [(ours, ours_left), (real, real_left)] = results;
         assert_eq!(ours_left, real_left, "{seconds}");
@@ -341,9 +341,9 @@ fn only_the_last_part_is_cut_at_a_timestamp() {
     let path = home.path(OsStr::from_bytes(&manifest::manifest_name(b"a")).to_str().unwrap());
     fs::write(&path, manifest.format()).unwrap();
     let args = words(&[&"--truncate-to-timestamp", &"1628217469", &path]);
-    let told = (ours("redis-check-aof", &args, ""), real("redis-check-aof", &args, ""));
-    assert!(!told.0.success && told.0.has("because it is not the last file"), "{told:?}");
-    assert_eq!(told.0.success, told.1.success);
+    let output = (ours("redis-check-aof", &args, ""), real("redis-check-aof", &args, ""));
+    assert!(!output.0.success && output.0.has("because it is not the last file"), "{output:?}");
+    assert_eq!(output.0.success, output.1.success);
 }
 
 #[test]
@@ -367,7 +367,8 @@ fn manifests_and_arguments_get_the_same_output() {
         let what = format!("{args:?}");
         let (ours, real) = (ours("redis-check-aof", &args, ""), real("redis-check-aof", &args, ""));
         assert_eq!(ours.success, real.success);
-        let usage = |told: &Told| told.lines[0].split(' ').skip(2).collect::<Vec<_>>().join(" ");
+        let usage =
+            |output: &ToolOutput| output.lines[0].split(' ').skip(2).collect::<Vec<_>>().join(" ");
         assert_eq!(usage(&ours), usage(&real), "{what}");
     }
 }
@@ -408,8 +409,8 @@ fn a_base_that_is_not_an_rdb_file_is_not_fixed() {
     fs::write(&path, "file a.1.base.rdb seq 1 type b\n").unwrap();
     for lost in [&b""[..], b"REDI", b"*1\r\n$4\r\nPING\r\n", b"*1\r\n$4\r\nPI"] {
         fs::write(&base, lost).unwrap();
-        let told = ours("redis-check-aof", &words(&[&"--fix", &path]), "y\n");
-        assert!(!told.success, "{told:?}");
+        let output = ours("redis-check-aof", &words(&[&"--fix", &path]), "y\n");
+        assert!(!output.success, "{output:?}");
         assert_eq!(fs::read(&base).unwrap(), lost);
     }
 }
@@ -443,9 +444,9 @@ fn batches_are_compared_with_their_checksums() {
 }
 
 fn fixtures() -> Vec<PathBuf> {
-    let folder = workspace_root().join("tests/fixtures/rdb");
-    let folders = [folder.clone(), folder.join("old")];
-    let entries = folders.iter().flat_map(|folder| fs::read_dir(folder).unwrap());
+    let directory = workspace_root().join("tests/fixtures/rdb");
+    let directories = [directory.clone(), directory.join("old")];
+    let entries = directories.iter().flat_map(|directory| fs::read_dir(directory).unwrap());
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     paths.retain(|path| path.extension().is_some_and(|end| end == "rdb"));
     paths.sort();
@@ -461,13 +462,16 @@ fn known_to_redis_7_0(file: &[u8]) -> bool {
 #[test]
 fn snapshots_of_all_versions_get_the_same_output() {
     for path in fixtures() {
-        let told = both("redis-check-rdb", &path);
+        let output = both("redis-check-rdb", &path);
         if !known_to_redis_7_0(&fs::read(&path).unwrap()) {
-            assert!(told.0.success && told.1.has("Can't handle RDB format version"), "{told:?}");
-        } else if told.1.success {
-            assert_alike(&path.display().to_string(), &told);
+            assert!(
+                output.0.success && output.1.has("Can't handle RDB format version"),
+                "{output:?}"
+            );
+        } else if output.1.success {
+            assert_alike(&path.display().to_string(), &output);
         } else {
-            assert!(!told.0.success, "{told:?}");
+            assert!(!output.0.success, "{output:?}");
         }
     }
 }
@@ -520,7 +524,8 @@ fn a_damaged_snapshot_is_reported_with_key_offset_and_intact_part() {
     for text in ["Reading key 'key:000000000091'", "Reading type 13 (hash-ziplist)"] {
         assert!(ours.has(text) && real.has(text), "{ours:?}");
     }
-    let read = |told: &Told| told.lines.iter().find(|line| line.ends_with("keys read")).cloned();
+    let read =
+        |output: &ToolOutput| output.lines.iter().find(|line| line.ends_with("keys read")).cloned();
     assert_eq!(read(&ours), read(&real));
     assert!(ours.has("before it can be saved"), "{ours:?}");
 }

@@ -119,7 +119,7 @@ fn ids_only_grow() {
 #[test]
 fn kill_closes_the_selected_client() {
     each_config(|server| {
-        let [mut killer, mut by_id, mut by_address, mut stays] = server.connections();
+        let [mut killer, mut by_id, mut by_address, mut kept] = server.connections();
         let id = by_id.id();
         assert_reply!(killer, &format!("CLIENT KILL ID {id}"), "(integer) 1");
         by_id.read_to_end();
@@ -129,7 +129,7 @@ fn kill_closes_the_selected_client() {
         by_address.read_to_end();
         assert_reply!(killer, &format!("CLIENT KILL ID {id}"), "(integer) 0");
         assert_reply!(killer, "CLIENT KILL 1.2.3.4:5", "(error) ERR No such client");
-        stays.assert_in_step();
+        kept.assert_in_step();
     });
 }
 
@@ -271,15 +271,15 @@ fn output_that_a_client_does_not_take_is_shown() {
         let id = reader.id();
         let value = vec![b'x'; 10_000_000];
         assert_eq!(control.call(&[&b"SET"[..], b"k", &value]).to_string(), "OK");
-        let figure = |conn: &mut Conn, field: &str| listed(conn, id, field).unwrap();
-        let taken = |conn: &mut Conn| figure(conn, "omem") == "0" && figure(conn, "events") == "r";
+        let metric = |conn: &mut Conn, field: &str| listed(conn, id, field).unwrap();
+        let taken = |conn: &mut Conn| metric(conn, "omem") == "0" && metric(conn, "events") == "r";
         assert!(taken(&mut control));
         for _ in 0..4 {
             reader.send("GET k");
         }
         wait_until("output is left", || {
-            let kept: u64 = figure(&mut control, "omem").parse().unwrap();
-            kept > 1_000_000 && figure(&mut control, "events").contains('w')
+            let kept: u64 = metric(&mut control, "omem").parse().unwrap();
+            kept > 1_000_000 && metric(&mut control, "events").contains('w')
         });
         for _ in 0..4 {
             assert_eq!(reader.reply().text().len(), value.len());

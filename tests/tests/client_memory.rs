@@ -50,15 +50,15 @@ fn the_largest_clients_go_first_and_only_until_the_rest_fits() {
             let sizes = [("small", 100_000), ("middle", 700_000), ("large", 3_000_000)];
             let _held: Vec<Conn> =
                 sizes.iter().map(|(name, bytes)| holder(server, name, *bytes)).collect();
-            for (limit, gone) in [(2_000_000, 1), (400_000, 2), (1_000, 3)] {
+            for (limit, closed) in [(2_000_000, 1), (400_000, 2), (1_000, 3)] {
                 control.cmd(&format!("CONFIG SET maxmemory-clients {limit}"));
-                wait_until("the largest are gone", || {
-                    sizes.iter().rev().take(gone).all(|(name, _)| !exists(&mut control, name))
+                wait_until("the largest are closed", || {
+                    sizes.iter().rev().take(closed).all(|(name, _)| !exists(&mut control, name))
                 });
-                for (name, _) in sizes.iter().rev().skip(gone) {
+                for (name, _) in sizes.iter().rev().skip(closed) {
                     assert!(exists(&mut control, name), "{name} at {limit}");
                 }
-                assert_eq!(control.info("evicted_clients"), gone.to_string());
+                assert_eq!(control.info("evicted_clients"), closed.to_string());
             }
         },
     );

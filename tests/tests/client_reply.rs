@@ -10,7 +10,7 @@ use brisk_tests::{until_slow, with_workers};
 
 /// Sends the lines together, and then one by one. Expects the bytes of all replies.
 #[track_caller]
-fn expect(connect: &dyn Fn() -> Conn, lines: &[&str], answers: &str) {
+fn expect(connect: &dyn Fn() -> Conn, lines: &[&str], replies: &str) {
     for pipelined in [true, false] {
         let mut conn = connect();
         if pipelined {
@@ -19,7 +19,7 @@ fn expect(connect: &dyn Fn() -> Conn, lines: &[&str], answers: &str) {
         } else {
             lines.iter().for_each(|line| conn.send_raw(format!("{line}\r\n").as_bytes()));
         }
-        conn.expect_bytes(answers.as_bytes());
+        conn.expect_bytes(replies.as_bytes());
         // Only the reply to the next command follows.
         conn.assert_in_step();
     }
@@ -62,8 +62,8 @@ fn skip_suppresses_one_reply_and_off_all_until_on() {
                 "+OK\r\n+QUEUED\r\n+QUEUED\r\n*2\r\n+OK\r\n$1\r\na\r\n$1\r\nb\r\n",
             ),
         ];
-        for (lines, answers) in cases {
-            expect(&connect, lines, answers);
+        for (lines, replies) in cases {
+            expect(&connect, lines, replies);
         }
     });
 }
@@ -72,8 +72,8 @@ fn skip_suppresses_one_reply_and_off_all_until_on() {
 fn a_script_may_not_choose_which_replies_are_sent() {
     each_config(|server| {
         let mut conn = server.connect();
-        let answer = conn.cmd("EVAL \"return redis.call('CLIENT', 'REPLY', 'SKIP')\" 0");
-        assert!(answer.to_string().contains("not allowed from script"), "{answer}");
+        let reply = conn.cmd("EVAL \"return redis.call('CLIENT', 'REPLY', 'SKIP')\" 0");
+        assert!(reply.to_string().contains("not allowed from script"), "{reply}");
         conn.assert_in_step();
     });
 }
@@ -140,8 +140,8 @@ fn client_reply_within_a_transaction_applies_after_exec() {
             lines.extend(*queued);
             lines.extend(["EXEC", "ECHO 1", "ECHO 2", "CLIENT REPLY ON"]);
             let own = if subject_is_redis() { redis } else { brisk };
-            let answers = format!("+OK\r\n{}{own}{ON}", "+QUEUED\r\n".repeat(queued.len()));
-            expect(&connect, &lines, &answers);
+            let replies = format!("+OK\r\n{}{own}{ON}", "+QUEUED\r\n".repeat(queued.len()));
+            expect(&connect, &lines, &replies);
         }
     });
 }
@@ -162,8 +162,8 @@ fn client_reply_applies_after_exec_even_with_a_slow_script_in_between() {
             let rest = "EXEC\r\nECHO 1\r\nECHO 2\r\nCLIENT REPLY ON\r\n";
             conn.send_raw(format!("MULTI\r\n{queued}{rest}").as_bytes());
             let own = format!("*3\r\n+OK\r\n:7\r\n$1\r\nx\r\n{behind}");
-            let answers = format!("+OK\r\n{}{own}", "+QUEUED\r\n".repeat(3));
-            conn.expect_bytes(answers.as_bytes());
+            let replies = format!("+OK\r\n{}{own}", "+QUEUED\r\n".repeat(3));
+            conn.expect_bytes(replies.as_bytes());
             conn.assert_in_step();
         }
         2

@@ -42,14 +42,18 @@ impl Both {
     where
         T: FromReply + PartialEq + Debug,
     {
-        let (redis, brisk) = self.ask(words, command);
+        let (redis, brisk) = self.both_replies(words, command);
         assert_eq!(brisk, redis, "{words}");
         redis
     }
 
     /// Like [`Both::same`], for replies that differ between servers.
     #[track_caller]
-    fn ask<T: FromReply, O>(&self, words: &str, command: impl Fn() -> Command<(), T, O>) -> (T, T) {
+    fn both_replies<T: FromReply, O>(
+        &self,
+        words: &str,
+        command: impl Fn() -> Command<(), T, O>,
+    ) -> (T, T) {
         has_words(words, &command());
         let [redis, brisk] = [&self.redis, &self.brisk]
             .map(|client| command().on(client).wait().map_err(|e| format!("{words}: {e}")));
@@ -165,7 +169,7 @@ fn keys_and_their_deadlines() {
         assert_eq!(db.same("SORT_RO l", || sort_ro::<i64>("l")), [1, 2, 3]);
         assert_eq!(db.same("OBJECT ENCODING b", || object_encoding("b")), Some(text("int")));
         assert_eq!(db.same("OBJECT REFCOUNT none", || object_refcount("none")), None);
-        let (redis, brisk) = db.ask("DUMP b", || dump::<Bytes>("b"));
+        let (redis, brisk) = db.both_replies("DUMP b", || dump::<Bytes>("b"));
         assert!(redis.is_some() && brisk.is_some());
         has_words("RESTORE r 0 x REPLACE ABSTTL IDLETIME 5", &{
             restore("r", 0, "x").replace().abs_ttl().idle_time(5)
@@ -410,7 +414,7 @@ fn streams() {
         assert_eq!(read[0].1.len(), 2);
         assert_eq!(db.same("XACK x g 1-1", || xack("x", "g", "1-1")), 1);
         db.same("XPENDING x g", || xpending::<(i64, String, String, Value)>("x", "g"));
-        let pending = db.ask("XPENDING x g IDLE 0 - + 10 c", || {
+        let pending = db.both_replies("XPENDING x g IDLE 0 - + 10 c", || {
             xpending_range::<(String, String, i64, i64)>("x", "g", "-", "+", 10)
                 .idle(0)
                 .consumer("c")
@@ -519,7 +523,8 @@ fn connections_and_transactions() {
         assert_eq!(db.same("PING hi", || ping().message("hi")), "hi");
         assert_eq!(db.same("ECHO hi", || echo::<String>("hi")), "hi");
         assert!(
-            db.ask("CLIENT LIST TYPE NORMAL", || client_list().of_type(ClientType::Normal))
+            db.both_replies("CLIENT LIST TYPE NORMAL", || client_list()
+                .of_type(ClientType::Normal))
                 .0
                 .contains("id=")
         );
@@ -553,7 +558,11 @@ fn servers_and_clusters() {
         db.same("CONFIG SET maxmemory 100mb timeout 0", || {
             config_set([("maxmemory", "100mb"), ("timeout", "0")])
         });
-        assert!(db.ask("INFO server", || info().sections("server")).0.contains("redis_version"));
+        assert!(
+            db.both_replies("INFO server", || info().sections("server"))
+                .0
+                .contains("redis_version")
+        );
         has_words("REPLICAOF NO ONE", &replicaof_no_one());
         has_words("REPLICAOF host 6379", &replicaof("host", 6379));
         has_words(
@@ -577,9 +586,11 @@ fn servers_and_clusters() {
         assert_eq!(listed, ["xrevrange"]);
         assert_eq!(db.same("SLOWLOG LEN", slowlog_len), 0);
         assert!(
-            db.ask("MEMORY USAGE none SAMPLES 0", || memory_usage("none").samples(0)).0.is_none()
+            db.both_replies("MEMORY USAGE none SAMPLES 0", || memory_usage("none").samples(0))
+                .0
+                .is_none()
         );
-        let (seconds, _) = db.ask("TIME", time).0;
+        let (seconds, _) = db.both_replies("TIME", time).0;
         assert!(seconds > 0);
         db.same("FLUSHALL ASYNC", || flushall().asynchronous());
         assert_eq!(db.same("DBSIZE", dbsize), 0);

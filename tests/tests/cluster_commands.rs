@@ -549,8 +549,8 @@ fn the_metrics_and_readiness_of_a_node_show_the_state_of_the_cluster() {
 fn http_body(port: &Port, path: &str) -> String {
     let mut conn = Conn::tcp(&format!("127.0.0.1:{}", port.number()));
     conn.send_raw(format!("GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n").as_bytes());
-    let answer = String::from_utf8(conn.read_to_end()).unwrap();
-    answer.split_once("\r\n\r\n").unwrap().1.to_owned()
+    let reply = String::from_utf8(conn.read_to_end()).unwrap();
+    reply.split_once("\r\n\r\n").unwrap().1.to_owned()
 }
 
 /// Clients send these commands before their first command on a key.

@@ -63,14 +63,14 @@ impl Nodes {
         if role == Role::Primary {
             ok(&mut conn, &format!("CLUSTER ADDSLOTSRANGE 0 {OWN_LAST}"));
         }
-        let mut there = other.connect();
-        ok(&mut there, "CLUSTER SET-CONFIG-EPOCH 2");
+        let mut other_conn = other.connect();
+        ok(&mut other_conn, "CLUSTER SET-CONFIG-EPOCH 2");
         let (first, last) = slots_of_other;
-        ok(&mut there, &format!("CLUSTER ADDSLOTSRANGE {first} {last}"));
+        ok(&mut other_conn, &format!("CLUSTER ADDSLOTSRANGE {first} {last}"));
         let port = other.port();
         ok(&mut conn, &format!("CLUSTER MEET 127.0.0.1 {port} {}", other_bus.number()));
         if role == Role::Replica {
-            let id = there.cmd("CLUSTER MYID").text();
+            let id = other_conn.cmd("CLUSTER MYID").text();
             wait_until("the node to know its primary", || {
                 conn.cmd(&format!("CLUSTER REPLICATE {id}")).to_string() == "OK"
             });

@@ -26,7 +26,7 @@ struct Found {
     skipped: i64,
     differing: Places,
     unnamed: i64,
-    healed: Places,
+    repaired: Places,
 }
 
 fn places(reply: &Reply) -> Places {
@@ -51,7 +51,7 @@ fn compare(conn: &mut Conn, line: &str) -> Vec<(String, Found)> {
             skipped: field("skipped").integer(),
             differing: places(field("differing")),
             unnamed: field("unnamed").integer(),
-            healed: places(field("healed")),
+            repaired: places(field("healed")),
         };
         (field("replica").text(), found)
     };
@@ -203,7 +203,7 @@ const CHANGED: &[&str] = &[
 ];
 
 #[test]
-fn slots_that_differ_are_named_and_healed_under_load() {
+fn slots_that_differ_are_named_and_repaired_under_load() {
     let primary = start(Brisk);
     let mut conn = primary.server.connect();
     fill(&mut conn);
@@ -222,10 +222,10 @@ fn slots_that_differ_are_named_and_healed_under_load() {
         for _ in 0..3 {
             let found = compare_one(&mut conn, "REPLICATION COMPARE");
             assert_eq!((found.state.as_str(), &found.differing), ("differs", &changed));
-            assert!(found.healed.is_empty());
+            assert!(found.repaired.is_empty());
         }
         let found = compare_one(&mut conn, "REPLICATION COMPARE HEAL");
-        assert_eq!((found.state.as_str(), &found.healed), ("healed", &changed), "{found:?}");
+        assert_eq!((found.state.as_str(), &found.repaired), ("healed", &changed), "{found:?}");
         assert!(found.differing.is_empty());
         assert_eq!(conn.info("last_comparison_healed_slots"), changed.len().to_string());
         let found = compare_one(&mut conn, "REPLICATION COMPARE");
@@ -247,7 +247,7 @@ fn slots_that_differ_are_named_and_healed_under_load() {
 }
 
 #[test]
-fn replicas_of_replicas_are_compared_and_healed_too() {
+fn replicas_of_replicas_are_compared_and_repaired_too() {
     let primary = start(Brisk);
     let mut conn = primary.server.connect();
     fill(&mut conn);
@@ -255,33 +255,33 @@ fn replicas_of_replicas_are_compared_and_healed_too() {
     let last = following(Brisk, &middle.server);
     // A replica of a server that does not support the markers.
     let apart = following(Redis, &primary.server);
-    let behind = following(Brisk, &apart.server);
+    let last_apart = following(Brisk, &apart.server);
     wait_until_online(&primary.server, 2);
     wait_until_caught_up(&primary.server, &last.server);
-    wait_until_caught_up(&primary.server, &behind.server);
+    wait_until_caught_up(&primary.server, &last_apart.server);
     change(&last.server, &["SET still:1 other"]);
     change(&middle.server, &["DEL still:2"]);
-    change(&behind.server, &["SET still:2 other", "SET {still:2}:more 1"]);
+    change(&last_apart.server, &["SET still:2 other", "SET {still:2}:more 1"]);
     let found = compare(&mut conn, "REPLICATION COMPARE HEAL");
     let name = format!("127.0.0.1:{}", middle.server.port());
     let (_, of_middle) = found.iter().find(|(who, _)| *who == name).expect("it has told");
-    assert_eq!(of_middle.healed, all_of(0, &["still:2"]));
+    assert_eq!(of_middle.repaired, all_of(0, &["still:2"]));
     // The name is the path to the replica.
     let name = format!("{name}/127.0.0.1:{}", last.server.port());
     let (_, of_last) = found.iter().find(|(who, _)| *who == name).expect("it was passed on");
-    assert_eq!(of_last.healed, all_of(0, &["still:1"]));
+    assert_eq!(of_last.repaired, all_of(0, &["still:1"]));
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(primary.server.log().contains(&format!("Replica {name} differed from this server")));
-    for node in [&middle, &last, &apart, &behind] {
+    for node in [&middle, &last, &apart, &last_apart] {
         wait_until_caught_up(&primary.server, &node.server);
     }
     for node in [&middle, &last, &apart] {
         assert_same(&primary.holder(), &node.holder());
     }
     // This replica was not compared, but its stream also contains the repair of the slot for another replica.
-    let mut there = behind.server.connect();
-    assert_eq!(there.cmd("GET still:2").text(), "2");
-    assert_eq!(there.cmd("EXISTS {still:2}:more").integer(), 0);
+    let mut replica_conn = last_apart.server.connect();
+    assert_eq!(replica_conn.cmd("GET still:2").text(), "2");
+    assert_eq!(replica_conn.cmd("EXISTS {still:2}:more").integer(), 0);
     let found = compare(&mut conn, "REPLICATION COMPARE");
     assert!(found.iter().all(|(_, found)| found.state == "equal"), "{found:?}");
 }
@@ -356,7 +356,7 @@ fn a_report_about_a_database_that_does_not_exist_is_ignored() {
                     assert!(names.all(|name| name == "127.0.0.1:1"), "{reporter} {place}");
                     &found[0]
                 });
-            assert!(found.differing.is_empty() && found.healed.is_empty(), "{place}: {found:?}");
+            assert!(found.differing.is_empty() && found.repaired.is_empty(), "{place}: {found:?}");
         }
     }
     let ignored = primary.server.log().matches("its report was ignored").count();
@@ -395,7 +395,7 @@ fn a_replica_cannot_report_for_another_one() {
 }
 
 #[test]
-fn large_values_are_compared_and_more_slots_healed_than_are_named_at_once() {
+fn large_values_are_compared_and_more_slots_repaired_than_are_named_at_once() {
     let primary = start(Brisk);
     let mut conn = primary.server.connect();
     fill(&mut conn);
@@ -410,19 +410,19 @@ fn large_values_are_compared_and_more_slots_healed_than_are_named_at_once() {
     assert_eq!((found.state.as_str(), found.skipped), ("equal", 0), "{found:?}");
     change(&replica.server, &["LSET {large}:list 9999 other"]);
     let found = compare_one(&mut conn, "REPLICATION COMPARE HEAL");
-    assert_eq!(found.healed, all_of(0, &["large"]), "{found:?}");
+    assert_eq!(found.repaired, all_of(0, &["large"]), "{found:?}");
     // Slots beyond the limit on names are only counted.
     change(&replica.server, &["FLUSHALL"]);
     let found = compare_one(&mut conn, "REPLICATION COMPARE");
     assert_eq!((found.differing.len(), found.unnamed > 0), (1024, true), "{found:?}");
     let found = compare_one(&mut conn, "REPLICATION COMPARE HEAL");
-    assert_eq!((found.state.as_str(), found.healed.len() > 1024), ("healed", true), "{found:?}");
+    assert_eq!((found.state.as_str(), found.repaired.len() > 1024), ("healed", true), "{found:?}");
     wait_until_caught_up(&primary.server, &replica.server);
     assert_same(&primary.holder(), &replica.holder());
 }
 
 #[test]
-fn the_timers_compare_and_heal_if_the_settings_say_so() {
+fn the_timers_compare_and_repair_if_the_settings_say_so() {
     let primary = start(Brisk);
     let mut conn = primary.server.connect();
     fill(&mut conn);
@@ -439,7 +439,7 @@ fn the_timers_compare_and_heal_if_the_settings_say_so() {
 }
 
 #[test]
-fn healed_keys_are_in_the_append_only_file() {
+fn repaired_keys_are_in_the_append_only_file() {
     let launch = |launch: Launch| launch.set("appendonly", "yes").set("dbfilename", "none.rdb");
     let primary = Node::start(Brisk, launch);
     let mut conn = primary.server.connect();
@@ -450,23 +450,24 @@ fn healed_keys_are_in_the_append_only_file() {
     wait_until_caught_up(&primary.server, &replica.server);
     change(&replica.server, &["SET {still:5}:more 1", "SET still:6 other"]);
     // The rewrite of the file includes the changes of the replica's clients.
-    let mut there = replica.server.connect();
-    wait_until("a rewrite", || !there.cmd("BGREWRITEAOF").is_error());
+    let mut replica_conn = replica.server.connect();
+    wait_until("a rewrite", || !replica_conn.cmd("BGREWRITEAOF").is_error());
     wait_until("the rewrite's end", || {
-        there.info("aof_rewrite_in_progress") == "0" && there.info("aof_rewrite_scheduled") == "0"
+        replica_conn.info("aof_rewrite_in_progress") == "0"
+            && replica_conn.info("aof_rewrite_scheduled") == "0"
     });
     let found = compare_one(&mut conn, "REPLICATION COMPARE HEAL");
-    assert_eq!(found.healed, all_of(0, &["still:5", "still:6"]), "{found:?}");
+    assert_eq!(found.repaired, all_of(0, &["still:5", "still:6"]), "{found:?}");
     wait_until_caught_up(&primary.server, &replica.server);
     conn.send("SHUTDOWN");
     conn.read_to_end();
-    drop(there);
+    drop(replica_conn);
     replica.server.kill_for_now();
     launch(Brisk.launch()).start_again(&mut replica.server);
-    let mut there = replica.server.connect();
-    assert_eq!(there.cmd("EXISTS {still:5}:more").integer(), 0);
-    assert_eq!(there.cmd("GET still:6").text(), "6");
-    assert_eq!(there.cmd("DBSIZE").integer(), 2007);
+    let mut replica_conn = replica.server.connect();
+    assert_eq!(replica_conn.cmd("EXISTS {still:5}:more").integer(), 0);
+    assert_eq!(replica_conn.cmd("GET still:6").text(), "6");
+    assert_eq!(replica_conn.cmd("DBSIZE").integer(), 2007);
 }
 
 #[test]

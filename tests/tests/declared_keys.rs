@@ -84,13 +84,13 @@ const VALUES: &[(&[&str], &[&str])] = &[
 const BOUNDS: &[&str] = &["0", ">", "$", "1-1", "-", "+", "[a", "1", "9-9"];
 
 /// Reports whether only the command's parser knows which arguments are keys.
-fn has_keys_behind_options(row: &Row) -> bool {
+fn has_keys_after_options(row: &Row) -> bool {
     row.spec.keys.iter().any(|keys| keys.finder.is_some())
 }
 
 /// All data commands that name keys. Those with keys after options are repeated `weight` times.
 fn drawn(rows: &[Row], weight: usize) -> impl Iterator<Item = &Row> {
-    let times = move |row: &Row| if has_keys_behind_options(row) { weight } else { 1 };
+    let times = move |row: &Row| if has_keys_after_options(row) { weight } else { 1 };
     rows.iter().flat_map(move |row| std::iter::repeat_n(row, times(row)))
 }
 

@@ -6,7 +6,7 @@ use brisk_testkit::proxy::{Cut, Direction};
 use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::writers::wait_until_nothing_expires;
 use brisk_testkit::{Conn, Kind, Launch, Proxy, Server, assert_reply, wait_until};
-use brisk_tests::acted::{ID, asked, listen};
+use brisk_tests::acted::{ID, accept_psync, listen};
 use brisk_tests::links::{Node, wait_until_caught_up, while_written_to};
 use brisk_tests::snapshots::take_disk_away;
 use std::io::Write;
@@ -246,7 +246,7 @@ fn believes_nothing(form: &str, has_keys: bool) {
     assert_reply!(conn, &format!("REPLICAOF 127.0.0.1 {port}"), "OK");
     for (head, bytes, said) in broken() {
         let before = server.log().len();
-        let (mut stream, _) = asked(&listener);
+        let (mut stream, _) = accept_psync(&listener);
         let place = format!("+FULLRESYNC {ID} 100\r\n");
         stream.write_all(place.as_bytes()).unwrap();
         stream.write_all(head.as_bytes()).unwrap();
@@ -266,7 +266,7 @@ fn believes_nothing(form: &str, has_keys: bool) {
         assert_reply!(conn, "GET new", "(nil)");
     }
     // A complete payload is loaded.
-    let (mut stream, _) = asked(&listener);
+    let (mut stream, _) = accept_psync(&listener);
     let text = format!("+FULLRESYNC {ID} 100\r\n$EOF:{MARK}\r\n");
     stream.write_all(text.as_bytes()).unwrap();
     stream.write_all(&[ONE_KEY, MARK.as_bytes()].concat()).unwrap();

@@ -21,19 +21,19 @@ struct Replica {
 
 impl Replica {
     /// Waits until its snapshot begins.
-    fn ask(server: &Server) -> Replica {
-        Replica::ask_by(server.connect())
+    fn request_sync(server: &Server) -> Replica {
+        Replica::request_sync_on(server.connect())
     }
 
-    /// Like [`Replica::ask`], for a replica that requests no keys and only these other parts of the
+    /// Like [`Replica::request_sync`], for a replica that requests no keys and only these other parts of the
     /// dataset.
-    fn ask_for(server: &Server, parts: &str) -> Replica {
+    fn request_sync_of(server: &Server, parts: &str) -> Replica {
         let mut conn = server.connect();
         assert_eq!(conn.call(&["REPLCONF", "rdb-filter-only", parts]).to_string(), "OK");
-        Replica::ask_by(conn)
+        Replica::request_sync_on(conn)
     }
 
-    fn ask_by(mut conn: Conn) -> Replica {
+    fn request_sync_on(mut conn: Conn) -> Replica {
         assert_reply!(conn, "REPLCONF capa eof capa psync2", "OK");
         conn.send("PSYNC ? -1");
         let mut replica = Replica { conn, mark: Vec::new() };
@@ -123,7 +123,7 @@ fn the_stream_follows_when_the_replica_has_acknowledged_the_mark() {
     for n in 0..100 {
         conn.cmd(&format!("SET key:{n} {n}"));
     }
-    let mut replica = Replica::ask(&server);
+    let mut replica = Replica::request_sync(&server);
     let snapshot = replica.snapshot();
     assert!(snapshot.starts_with(b"REDIS") && snapshot.len() < 5000);
     wait_until("it to be online", || state(&mut conn, 0) == "online");
@@ -171,7 +171,7 @@ fn a_replica_that_does_not_read_holds_up_the_others_until_it_is_dropped() {
     let follower = Node::start(Kind::Redis, |launch| launch);
     follower.follow(server.port());
     wait_until("it to ask", || conn.info("connected_slaves") == "1");
-    let _stalled = Replica::ask(&server);
+    let _stalled = Replica::request_sync(&server);
     // The replica is stalled, so the written part of the snapshot is kept in memory, up to the limit.
     wait_until("the writer to wait", || {
         let bytes: u64 = conn.info("current_cow_size").parse().unwrap();
@@ -201,7 +201,7 @@ fn a_replica_that_disconnects_during_a_diskless_sync_leaves_nothing() {
     let server = diskless(with_workers(2));
     let mut conn = server.connect();
     fill_much(&mut conn);
-    let replica = Replica::ask(&server);
+    let replica = Replica::request_sync(&server);
     wait_until("the writer to wait", || {
         conn.info("current_cow_size").parse::<u64>().unwrap() >= 8 << 20
     });
@@ -210,7 +210,7 @@ fn a_replica_that_disconnects_during_a_diskless_sync_leaves_nothing() {
     assert_eq!(conn.info("connected_slaves"), "0");
     assert!(server.log().contains("Background RDB transfer was canceled"));
     // The next snapshot succeeds.
-    let mut replica = Replica::ask(&server);
+    let mut replica = Replica::request_sync(&server);
     assert!(replica.snapshot().len() > 60_000_000);
 }
 
@@ -292,7 +292,7 @@ fn a_replica_gets_the_requested_parts_and_then_the_stream() {
     let server = with_library(with_workers(2));
     let mut conn = server.connect();
     for (parts, library) in [("", false), ("functions", true), ("'FUNCTIONS' functions", true)] {
-        let mut replica = Replica::ask_for(&server, parts);
+        let mut replica = Replica::request_sync_of(&server, parts);
         let bytes = replica.snapshot();
         assert!(bytes.starts_with(b"REDIS0010"), "{parts}");
         assert_eq!(has(&bytes, "register_function"), library, "{parts}");
@@ -307,7 +307,7 @@ fn a_replica_gets_the_requested_parts_and_then_the_stream() {
         while next() != "1) \"set\"\n2) \"behind\"\n3) \"1\"" {}
     }
     // Other replicas get the whole dataset.
-    let bytes = Replica::ask(&server).snapshot();
+    let bytes = Replica::request_sync(&server).snapshot();
     assert!(has(&bytes, "register_function") && has(&bytes, "stays_here"));
 }
 
@@ -347,7 +347,7 @@ fn a_replica_that_requests_no_keys_waits_for_no_other_snapshot() {
     let mut waiting = server.connect();
     waiting.send("PSYNC ? -1");
     wait_until("it waits", || conn.info("connected_slaves") == "1");
-    assert!(has(&Replica::ask_for(&server, "functions").snapshot(), "register_function"));
+    assert!(has(&Replica::request_sync_of(&server, "functions").snapshot(), "register_function"));
     assert_eq!(state(&mut conn, 0), "wait_bgsave");
     assert_eq!(conn.info("rdb_bgsave_in_progress"), "1");
 }

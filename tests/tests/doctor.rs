@@ -25,11 +25,11 @@ fn the_doctor_reports_what_it_finds_on_this_machine() {
         return;
     }
     let dir = TempDir::new();
-    let folder = dir.path("");
-    let folder = folder.to_str().unwrap();
+    let directory = dir.path("");
+    let directory = directory.to_str().unwrap();
     // Nothing is saved, so that the disk of the test machine cannot be a problem, and the few clients fit within any
     // limit.
-    let well = ["--dir", folder, "--save", "", "--maxclients", "10", "--maxmemory", "2mb"];
+    let well = ["--dir", directory, "--save", "", "--maxclients", "10", "--maxmemory", "2mb"];
     let output = doctor(&[&["--json"][..], &well].concat());
     let printed = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(0), "{printed}");
@@ -42,7 +42,7 @@ fn the_doctor_reports_what_it_finds_on_this_machine() {
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("\nproblems: 0, warnings: "), "{text}");
     assert!(text.lines().any(|line| line.starts_with("ok       disk             fsync takes ")));
-    assert_eq!(std::fs::read_dir(folder).unwrap().count(), 0);
+    assert_eq!(std::fs::read_dir(directory).unwrap().count(), 0);
 }
 
 #[test]

@@ -146,7 +146,7 @@ fn fixture_files() -> Vec<PathBuf> {
     let root = workspace_root().join("tests/fixtures/rdb");
     let mut files: Vec<PathBuf> = [root.clone(), root.join("old")]
         .iter()
-        .flat_map(|folder| fs::read_dir(folder).unwrap())
+        .flat_map(|directory| fs::read_dir(directory).unwrap())
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "rdb"))
         .collect();
@@ -235,7 +235,7 @@ fn snapshots_load_as_their_manifests_say() {
 #[test]
 fn debug_object_shows_the_same_for_equal_encodings() {
     let Pair { mut ours, mut theirs, _servers } = pair();
-    let told = |conn: &mut Conn, key: &str, marks: &[&str]| -> Vec<String> {
+    let marked = |conn: &mut Conn, key: &str, marks: &[&str]| -> Vec<String> {
         let line = conn.cmd(&format!("DEBUG OBJECT {key}")).text();
         let words = line.split(' ').filter(|word| marks.iter().any(|mark| word.starts_with(mark)));
         words.map(str::to_owned).collect()
@@ -249,13 +249,13 @@ fn debug_object_shows_the_same_for_equal_encodings() {
     let sizes = ["serializedlength:", "ql_uncompressed_size:"];
     for key in ["list:lzf", "list:100"] {
         let marks = [&nodes[..], &sizes].concat();
-        let want = told(&mut theirs, key, &marks);
+        let want = marked(&mut theirs, key, &marks);
         assert_eq!(want.len(), marks.len());
-        assert_eq!(told(&mut ours, key, &marks), want, "{key}");
+        assert_eq!(marked(&mut ours, key, &marks), want, "{key}");
     }
     for key in ["zset:3", "hash:3", "ints:3", "zset:100", "hash:100", "text", "int", "shared"] {
         let marks = ["refcount:", "encoding:", "serializedlength:"];
-        assert_eq!(told(&mut ours, key, &marks), told(&mut theirs, key, &marks), "{key}");
+        assert_eq!(marked(&mut ours, key, &marks), marked(&mut theirs, key, &marks), "{key}");
     }
 }
 

@@ -435,19 +435,19 @@ fn acknowledged_writes_survive_the_loss_of_the_primary() {
 fn info_shows_the_lag_of_a_replica_in_seconds() {
     each_replica(|pair| {
         let mut conn = pair.primary.connect();
-        let mut behind = || -> i64 {
+        let mut lag_seconds = || -> i64 {
             let text = conn.cmd("INFO brisk").text();
             let line = text.lines().find(|line| line.starts_with("replica0:")).map(str::to_owned);
             let line = line.expect("there is a replica");
             assert!(line.starts_with("replica0:ip=127.0.0.1,port="), "{line}");
             line.rsplit_once("behind_seconds=").unwrap().1.parse().unwrap()
         };
-        wait_until("it to have everything", || behind() == 0);
+        wait_until("it to have everything", || lag_seconds() == 0);
         pair.hold_acks(true);
         assert_reply!(pair.primary.connect(), "SET late 1", "OK");
-        wait_until("it to be two seconds behind", || behind() >= 2);
+        wait_until("it to be two seconds behind", || lag_seconds() >= 2);
         pair.hold_acks(false);
-        wait_until("it to have everything again", || behind() == 0);
+        wait_until("it to have everything again", || lag_seconds() == 0);
         if pair.replica.kind == Brisk {
             let mut replica = pair.replica.server.connect();
             assert_eq!(replica.info("behind_primary_seconds"), "0");
@@ -478,16 +478,16 @@ fn a_replica_with_two_connections_counts_once() {
             }
         }
     };
-    let asks = |port: u16, psync: &str| -> (Conn, String) {
+    let request_psync = |port: u16, psync: &str| -> (Conn, String) {
         let mut conn = server.connect();
         assert_reply!(conn, &format!("REPLCONF listening-port {port} capa psync2"), "OK");
         conn.send(psync);
-        let answer = line(&mut conn);
-        (conn, answer)
+        let reply = line(&mut conn);
+        (conn, reply)
     };
-    let (mut first, answer) = asks(7777, "PSYNC ? -1");
-    let words: Vec<&str> = answer.split(' ').collect();
-    let ["+FULLRESYNC", id, place] = words[..] else { panic!("{answer}") };
+    let (mut first, reply) = request_psync(7777, "PSYNC ? -1");
+    let words: Vec<&str> = reply.split(' ').collect();
+    let ["+FULLRESYNC", id, place] = words[..] else { panic!("{reply}") };
     let place: u64 = place.parse().unwrap();
     let len: usize = line(&mut first).strip_prefix('$').unwrap().parse().unwrap();
     first.bytes(len);
@@ -499,8 +499,8 @@ fn a_replica_with_two_connections_counts_once() {
     let mut replicas = vec![first];
     for port in [7777, 7778] {
         assert!(!client.has_reply_within(HELD), "one has it");
-        let (conn, answer) = asks(port, &goes_on);
-        assert!(answer.starts_with("+CONTINUE"), "{answer}");
+        let (conn, reply) = request_psync(port, &goes_on);
+        assert!(reply.starts_with("+CONTINUE"), "{reply}");
         replicas.push(conn);
         let end = server.info("master_repl_offset");
         for conn in &mut replicas {

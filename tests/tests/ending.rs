@@ -326,8 +326,8 @@ fn replicas_are_waited_for_no_longer_than_the_timeout_says() {
     let said = format!("Lagging replica {} reported offset ", pair.replica.server.address());
     let line = log.lines().find(|line| line.contains(&said)).unwrap_or_else(|| panic!("{log}"));
     let rest = line.split_once(&said).unwrap().1;
-    let (behind, rest) = rest.split_once(" behind master, lag=").unwrap();
-    assert!(behind.parse::<i64>().unwrap() > 0, "{line}");
+    let (lag_bytes, rest) = rest.split_once(" behind master, lag=").unwrap();
+    assert!(lag_bytes.parse::<i64>().unwrap() > 0, "{line}");
     assert!(rest.trim_end().ends_with(", state=online."), "{line}");
     assert!(log.contains("0 of 1 replicas are in sync when shutting down."), "{log}");
     pair.replica.server.signal("CONT");

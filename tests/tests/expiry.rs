@@ -4,7 +4,7 @@ use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::{assert_reply, each_config, wait_until};
 
 #[test]
-fn an_expired_key_is_gone_for_every_command() {
+fn an_expired_key_does_not_exist_for_any_command() {
     each_config(|server| {
         let mut conn = server.connect();
         assert_reply!(conn, "SET k v PX 30", "OK");

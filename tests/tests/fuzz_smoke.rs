@@ -14,12 +14,12 @@ const MUTATIONS: usize = 4_000;
 const LEN_MAX: usize = 600;
 
 fn corpus(target: &str) -> Vec<Vec<u8>> {
-    let folder = workspace_root().join("fuzz/corpus").join(target);
+    let directory = workspace_root().join("fuzz/corpus").join(target);
     let mut files: Vec<_> =
-        fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort(); // the same seed must give the same run everywhere
     let inputs: Vec<Vec<u8>> = files.iter().map(|path| fs::read(path).unwrap()).collect();
-    assert!(!inputs.is_empty(), "{} is empty", folder.display());
+    assert!(!inputs.is_empty(), "{} is empty", directory.display());
     inputs
 }
 
@@ -138,16 +138,16 @@ fn script_libraries_survive() {
 
 #[test]
 fn the_manifest_of_the_fuzz_targets_is_sound_and_names_them_all() {
-    let folder = workspace_root().join("fuzz");
-    let told = Command::new(env!("CARGO"))
+    let directory = workspace_root().join("fuzz");
+    let metadata = Command::new(env!("CARGO"))
         .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
-        .current_dir(&folder)
+        .current_dir(&directory)
         .output()
         .unwrap();
-    assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
-    let told = String::from_utf8(told.stdout).unwrap();
-    for file in fs::read_dir(folder.join("fuzz_targets")).unwrap() {
+    assert!(metadata.status.success(), "{}", String::from_utf8_lossy(&metadata.stderr));
+    let metadata = String::from_utf8(metadata.stdout).unwrap();
+    for file in fs::read_dir(directory.join("fuzz_targets")).unwrap() {
         let name = file.unwrap().file_name().into_string().unwrap();
-        assert!(told.contains(&format!("fuzz_targets/{name}\"")), "{name} is no target");
+        assert!(metadata.contains(&format!("fuzz_targets/{name}\"")), "{name} is no target");
     }
 }

@@ -7,7 +7,7 @@ use brisk_testkit::port::Port;
 use brisk_testkit::server::{subject_is_redis, workspace_root};
 use brisk_testkit::{Launch, Server, assert_reply, each_backend, wait_until};
 use brisk_tests::exposition::{Exposition, Kind};
-use brisk_tests::web::{Answer, Web, basic};
+use brisk_tests::web::{HttpResponse, Web, basic};
 use brisk_tests::with_workers;
 use std::time::Duration;
 
@@ -25,13 +25,13 @@ fn with_http(launch: Launch, port: &Port) -> Launch {
     launch.set("http-port", &port.number().to_string())
 }
 
-fn get(port: &Port, path: &str) -> Answer {
+fn get(port: &Port, path: &str) -> HttpResponse {
     Web::connect(port).get(path, "")
 }
 
 fn ready(port: &Port) -> (u16, String) {
-    let answer = get(port, "/ready");
-    (answer.status, answer.body.trim_end().to_owned())
+    let response = get(port, "/ready");
+    (response.status, response.body.trim_end().to_owned())
 }
 
 /// Runs the body on both back ends.
@@ -61,8 +61,8 @@ fn each_path_returns_its_document() {
                 assert_eq!(get(port, path).status, 404, "{path}");
             }
             for method in ["POST", "PUT", "DELETE", "OPTIONS", "get", "PROPFIND"] {
-                let answer = Web::connect(port).ask(method, "/metrics", "", b"");
-                assert_eq!((answer.status, answer.header("allow")), (405, "GET, HEAD".into()));
+                let response = Web::connect(port).request(method, "/metrics", "", b"");
+                assert_eq!((response.status, response.header("allow")), (405, "GET, HEAD".into()));
             }
         },
     );
@@ -74,10 +74,13 @@ fn a_connection_takes_one_request_after_the_other_however_bytes_come() {
         |launch| launch,
         |_, port| {
             let mut web = Web::connect(port);
-            let length = web.ask("HEAD", "/health", "", b"").header("content-length");
+            let length = web.request("HEAD", "/health", "", b"").header("content-length");
             assert_eq!(length, "3");
             // A request body is skipped, even if the request is rejected.
-            assert_eq!(web.ask("POST", "/health", "Content-Length: 5\r\n", b"GET /").status, 405);
+            assert_eq!(
+                web.request("POST", "/health", "Content-Length: 5\r\n", b"GET /").status,
+                405
+            );
             for byte in b"\r\nGET /health HTTP/1.1\r\nHost: a\r\n\r\n" {
                 web.send(&[*byte]);
             }
@@ -123,8 +126,11 @@ fn malformed_requests_are_rejected_and_close_the_connection() {
             ] {
                 let mut web = Web::connect(port);
                 web.send(bytes.as_bytes());
-                let answer = web.answer(false);
-                assert_eq!((answer.status, answer.header("connection")), (status, "close".into()));
+                let response = web.answer(false);
+                assert_eq!(
+                    (response.status, response.header("connection")),
+                    (status, "close".into())
+                );
                 assert!(web.is_closed(), "{bytes:?}");
             }
             assert_eq!(get(port, "/health").status, 200);
@@ -229,8 +235,8 @@ fn metrics_have_the_values_of_info_in_both_formats() {
             conn.cmd("LPUSH only x");
             conn.cmd("GET");
             for open in [false, true] {
-                let answer = Web::connect(port).get("/metrics", if open { OPEN } else { "" });
-                let seen = Exposition::parse(&answer.body, open);
+                let response = Web::connect(port).get("/metrics", if open { OPEN } else { "" });
+                let seen = Exposition::parse(&response.body, open);
                 agree(server, &seen);
                 let cmd = |name: &str, cmd: &str| seen.value(name, &[("cmd", cmd)]);
                 assert_eq!(cmd("redis_commands_total", "set"), 8.0);
@@ -251,8 +257,9 @@ fn metrics_have_the_values_of_info_in_both_formats() {
                 assert!(seen.families.len() > 120, "{}", seen.families.len());
             }
             wait_until("all is on the disk", || {
-                let answer = get(port, "/metrics");
-                Exposition::parse(&answer.body, false).value("brisk_aof_unsynced_bytes", &[]) == 0.0
+                let response = get(port, "/metrics");
+                Exposition::parse(&response.body, false).value("brisk_aof_unsynced_bytes", &[])
+                    == 0.0
             });
         },
     );
@@ -279,7 +286,7 @@ fn names_of_metrics_follow_the_conventions_of_prometheus() {
     if subject_is_redis() {
         return;
     }
-    for seen in full_answers() {
+    for seen in full_metrics() {
         assert_eq!(seen.lint(), Vec::<String>::new());
         // INFO has these fields in milliseconds. They are 0 on a server that has evicted and expired nothing.
         for name in [
@@ -293,7 +300,7 @@ fn names_of_metrics_follow_the_conventions_of_prometheus() {
 }
 
 /// The responses of a primary that has done something for every metric, and of its replica.
-fn full_answers() -> [Exposition; 2] {
+fn full_metrics() -> [Exposition; 2] {
     let ports = [Port::claim(), Port::claim()];
     let primary = with_http(with_workers(2), &ports[0])
         .set("appendonly", "yes")
@@ -317,9 +324,9 @@ fn every_metric_in_the_source_is_in_a_real_response() {
     if subject_is_redis() {
         return;
     }
-    let folder = workspace_root().join("crates/server/src/http/metrics");
+    let directory = workspace_root().join("crates/server/src/http/metrics");
     let files = ["mod.rs", "fields/process.rs", "fields/data.rs"];
-    let sources = files.map(|file| std::fs::read_to_string(folder.join(file)).unwrap()).concat();
+    let sources = files.map(|file| std::fs::read_to_string(directory.join(file)).unwrap()).concat();
     let names: Vec<&str> = sources
         .split('"')
         .filter(|word| word.starts_with("redis_") || word.starts_with("brisk_"))
@@ -329,7 +336,7 @@ fn every_metric_in_the_source_is_in_a_real_response() {
         })
         .collect();
     assert!(names.len() > 150, "{}", names.len());
-    let shown = full_answers();
+    let shown = full_metrics();
     for name in names {
         assert!(shown.iter().any(|seen| seen.families.contains_key(name)), "{name} is missing");
     }
@@ -340,7 +347,7 @@ fn every_metric_of_the_dashboard_is_in_a_real_response() {
     if subject_is_redis() {
         return;
     }
-    let shown = full_answers();
+    let shown = full_metrics();
     let path = workspace_root().join("packaging/grafana/brisk.json");
     let dashboard = std::fs::read_to_string(path).unwrap();
     let dashboard: serde_json::Value = serde_json::from_str(&dashboard).unwrap();
@@ -397,9 +404,9 @@ fn metrics_need_the_password_and_probes_do_not() {
         |launch| launch.set("http-password", "\"open sesame\"").set("http-user", "Aladdin"),
         |server, port| {
             for header in ["", &basic("Aladdin", "x"), &basic("default", "open sesame")] {
-                let answer = Web::connect(port).get("/metrics", header);
-                let asked = answer.header("www-authenticate");
-                assert_eq!((answer.status, asked.starts_with("Basic realm=")), (401, true));
+                let response = Web::connect(port).get("/metrics", header);
+                let challenge = response.header("www-authenticate");
+                assert_eq!((response.status, challenge.starts_with("Basic realm=")), (401, true));
             }
             let admitted = basic("Aladdin", "open sesame");
             assert_eq!(Web::connect(port).get("/metrics", &admitted).status, 200);
@@ -429,11 +436,11 @@ fn responses_arrive_while_every_worker_is_quiesced() {
                     one.send("EVAL \"redis.call('get', 'undeclared') while true do end\" 0");
                 }
                 other.send("PING");
-                let mut answers = None;
+                let mut statuses = None;
                 if !other.has_reply_within(Duration::from_millis(100)) {
                     let found =
                         ["/health", "/ready", "/metrics"].map(|path| get(port, path).status);
-                    answers = (!other.has_reply_within(Duration::from_millis(1))).then_some(found);
+                    statuses = (!other.has_reply_within(Duration::from_millis(1))).then_some(found);
                 }
                 let reply = other.reply().text();
                 if reply == "PONG" {
@@ -443,8 +450,8 @@ fn responses_arrive_while_every_worker_is_quiesced() {
                 assert_reply!(other, "SCRIPT KILL", "OK");
                 one.reply();
                 runs = false;
-                answers.is_some_and(|answers| {
-                    assert_eq!(answers, [200, 200, 200]);
+                statuses.is_some_and(|statuses| {
+                    assert_eq!(statuses, [200, 200, 200]);
                     true
                 })
             });
@@ -463,11 +470,11 @@ fn ready_says_why_clients_should_not_be_sent_here() {
         return;
     }
     let port = Port::claim();
-    let nobody = Port::claim();
+    let unused = Port::claim();
     let launch = with_http(with_workers(1), &port).set("save", "3600 1");
     let mut server = launch.clone().start();
     let mut conn = server.connect();
-    assert_reply!(conn, &format!("REPLICAOF 127.0.0.1 {}", nobody.number()), "OK");
+    assert_reply!(conn, &format!("REPLICAOF 127.0.0.1 {}", unused.number()), "OK");
     assert_eq!(ready(&port), (503, "no link to the primary".to_owned()));
     assert_eq!(get(&port, "/health").status, 200);
     assert_reply!(conn, "REPLICAOF NO ONE", "OK");

@@ -25,7 +25,7 @@ fn build(conn: &mut Conn, command: &str, key: &str) {
     }
 }
 
-fn figure(conn: &mut Conn, name: &str) -> u64 {
+fn metric(conn: &mut Conn, name: &str) -> u64 {
     conn.info(name).parse().unwrap()
 }
 
@@ -39,7 +39,7 @@ fn another_thread_frees_huge_values_however_they_are_removed() {
         // On a loaded machine, the slow log would fill up. Its 128 entries would need about 430 kB here.
         conn.cmd("CONFIG SET slowlog-log-slower-than -1");
         conn.cmd("SADD few a b");
-        let empty = figure(&mut conn, "used_memory");
+        let empty = metric(&mut conn, "used_memory");
         for command in ["SADD", "ZADD", "HSET", "RPUSH"] {
             for loss in [
                 "DEL big",
@@ -54,13 +54,13 @@ fn another_thread_frees_huge_values_however_they_are_removed() {
                 conn.cmd("SET other text");
                 conn.cmd("SADD few a b");
                 build(&mut conn, command, "big");
-                let freed = figure(&mut conn, "lazyfreed_objects");
-                assert!(figure(&mut conn, "used_memory") > empty + 400_000, "{command}");
+                let freed = metric(&mut conn, "lazyfreed_objects");
+                assert!(metric(&mut conn, "used_memory") > empty + 400_000, "{command}");
                 conn.cmd(loss);
                 wait_until(&format!("it is freed: {command}, {loss}"), || {
-                    figure(&mut conn, "lazyfreed_objects") > freed
-                        && figure(&mut conn, "lazyfree_pending_objects") == 0
-                        && figure(&mut conn, "used_memory") < empty + 400_000
+                    metric(&mut conn, "lazyfreed_objects") > freed
+                        && metric(&mut conn, "lazyfree_pending_objects") == 0
+                        && metric(&mut conn, "used_memory") < empty + 400_000
                 });
                 conn.cmd("DEL big");
             }
@@ -73,15 +73,15 @@ fn flushall_replies_when_the_memory_is_free() {
     each_backend(Launch::subject, |server| {
         let mut conn = server.connect();
         // Two million bytes of members are sent. Only the client's buffers remain allocated.
-        let empty = figure(&mut conn, "used_memory");
+        let empty = metric(&mut conn, "used_memory");
         for command in ["SADD", "ZADD", "HSET", "RPUSH"] {
             for flush in ["FLUSHALL", "FLUSHALL SYNC", "FLUSHDB", "FLUSHDB SYNC"] {
                 build(&mut conn, command, "big");
-                assert!(figure(&mut conn, "used_memory") > empty + 2_000_000, "{command}");
+                assert!(metric(&mut conn, "used_memory") > empty + 2_000_000, "{command}");
                 assert_reply!(conn, flush, "OK");
-                let used = figure(&mut conn, "used_memory");
+                let used = metric(&mut conn, "used_memory");
                 assert!(used < empty + 1_000_000, "{command}, {flush}: {used} after {empty}");
-                assert_eq!(figure(&mut conn, "lazyfree_pending_objects"), 0);
+                assert_eq!(metric(&mut conn, "lazyfree_pending_objects"), 0);
             }
         }
         // Each command is a change, and wakes clients that are blocked on the keys.
@@ -89,12 +89,12 @@ fn flushall_replies_when_the_memory_is_free() {
         conn.cmd("XGROUP CREATE stream group $ MKSTREAM");
         let mut waiting = server.connect();
         waiting.send("XREADGROUP GROUP group me BLOCK 0 STREAMS stream >");
-        wait_until("it waits", || figure(&mut conn, "blocked_clients") == 1);
-        let before = figure(&mut conn, "rdb_changes_since_last_save");
+        wait_until("it waits", || metric(&mut conn, "blocked_clients") == 1);
+        let before = metric(&mut conn, "rdb_changes_since_last_save");
         let replies = conn.pipeline(&["SET k v", "FLUSHALL", "DBSIZE", "PING"]);
         let shown: Vec<String> = replies.iter().map(ToString::to_string).collect();
         assert_eq!(shown, ["OK", "OK", "(integer) 0", "PONG"]);
-        assert!(figure(&mut conn, "rdb_changes_since_last_save") > before);
+        assert!(metric(&mut conn, "rdb_changes_since_last_save") > before);
         assert!(waiting.reply().to_string().starts_with("(error)"));
     });
 }
@@ -126,14 +126,14 @@ fn a_slow_flush_is_monitored_once_and_obeys_client_reply() {
         }
         assert_reply!(watcher, "RESET", "RESET");
         build(&mut conn, "HSET", "big");
-        let clients = figure(&mut conn, "connected_clients");
-        let mut gone = server.connect();
-        gone.send("FLUSHALL");
-        drop(gone);
+        let clients = metric(&mut conn, "connected_clients");
+        let mut disconnected = server.connect();
+        disconnected.send("FLUSHALL");
+        drop(disconnected);
         wait_until("all is gone, and so is the client", || {
             conn.cmd("DBSIZE").to_string() == "(integer) 0"
-                && figure(&mut conn, "lazyfree_pending_objects") == 0
-                && figure(&mut conn, "connected_clients") == clients
+                && metric(&mut conn, "lazyfree_pending_objects") == 0
+                && metric(&mut conn, "connected_clients") == clients
         });
         let calls = conn.info("cmdstat_flushall");
         assert!(calls.starts_with("calls=3,"), "{calls}");

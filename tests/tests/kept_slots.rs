@@ -49,15 +49,15 @@ fn while_a_waiter_is_being_served(
     keep(server, &mut clients[1], "held", 0.5, "'done'");
     clients[0].send("RPUSH source element");
     assert!(!clients[0].has_reply_within(MEANWHILE), "the slot is kept");
-    let told = meanwhile(&mut clients[2], id);
+    let reported = meanwhile(&mut clients[2], id);
     assert_eq!(clients[1].reply().to_string(), "\"done\"");
     assert_eq!(clients[0].reply().to_string(), "(integer) 1");
     assert_reply!(server.connect(), "PING", "PONG");
-    assert_eq!(waiter.reply().to_string(), told);
-    let left = if told == "\"element\"" { ("0", "1") } else { ("1", "0") };
+    assert_eq!(waiter.reply().to_string(), reported);
+    let left = if reported == "\"element\"" { ("0", "1") } else { ("1", "0") };
     assert_reply!(probe, "LLEN source", format!("(integer) {}", left.0));
     assert_reply!(probe, "LLEN held", format!("(integer) {}", left.1));
-    told
+    reported
 }
 
 #[test]

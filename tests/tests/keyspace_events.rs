@@ -221,17 +221,17 @@ fn expiring_fields_cause_events() {
             let mut listener = Listener::new(server);
             let mut conn = server.connect();
             listen_to(&mut conn, "KEA");
-            let mut told = |command: &str, events: &[&str]| {
+            let mut expect_events = |command: &str, events: &[&str]| {
                 conn.cmd(command);
                 assert_eq!(listener.events(), events, "{command}");
             };
-            told("HSET h a 1 b 2 c 3", &["hset h"]);
-            told("HEXPIRE h 100 FIELDS 1 a", &["hexpire h"]);
-            told("HPERSIST h FIELDS 1 a", &["hpersist h"]);
-            told("HPEXPIRE h 100000 FIELDS 1 a", &["hexpire h"]);
-            told("HEXPIREAT h 1 FIELDS 1 a", &["hdel h"]);
-            told("HEXPIRE h 0 FIELDS 2 b c", &["hdel h", "del h"]);
-            told("HSET e a 1 b 2", &["hset e"]);
+            expect_events("HSET h a 1 b 2 c 3", &["hset h"]);
+            expect_events("HEXPIRE h 100 FIELDS 1 a", &["hexpire h"]);
+            expect_events("HPERSIST h FIELDS 1 a", &["hpersist h"]);
+            expect_events("HPEXPIRE h 100000 FIELDS 1 a", &["hexpire h"]);
+            expect_events("HEXPIREAT h 1 FIELDS 1 a", &["hdel h"]);
+            expect_events("HEXPIRE h 0 FIELDS 2 b c", &["hdel h", "del h"]);
+            expect_events("HSET e a 1 b 2", &["hset e"]);
             conn.cmd("HPEXPIRE e 5 FIELDS 2 a b");
             wait_until("the fields are gone", || conn.cmd("EXISTS e").integer() == 0);
             assert_eq!(listener.events(), ["hexpire e", "hexpired e", "del e"]);

@@ -368,7 +368,7 @@ fn outcome(home: &Home, threads: &str) -> Result<String, String> {
 }
 
 /// The end of a log, without times, threads and paths.
-fn told(error: &str) -> &str {
+fn reason(error: &str) -> &str {
     let from = error.find("Fatal error loading the DB: ");
     let line = &error[from.unwrap_or_else(|| panic!("not told: {error}"))..];
     line.lines().next().unwrap()
@@ -386,7 +386,7 @@ fn every_fixture_loads_the_same_by_one_thread_and_by_four() {
                 assert_eq!(one, four, "{}", path.display());
                 loaded += 1;
             }
-            (Err(one), Err(four)) => assert_eq!(told(&one), told(&four), "{}", path.display()),
+            (Err(one), Err(four)) => assert_eq!(reason(&one), reason(&four), "{}", path.display()),
             (one, four) => panic!("{}: {one:?} {four:?}", path.display()),
         }
     }
@@ -447,7 +447,7 @@ fn refused(bytes: &[u8], how: &str) {
         Ok(server) => assert!(!server.log().contains("panicked"), "{how}: {}", server.log()),
         Err(error) => {
             assert!(error.contains("the server ended with exit status: 1:"), "{how}: {error}");
-            let line = told(&error);
+            let line = reason(&error);
             let place = line.contains("was read up to byte ") && line.contains(" of ");
             assert!(place, "{how}: {line}");
             assert!(!error.contains("panicked"), "{how}: {error}");
@@ -505,7 +505,7 @@ fn the_first_damage_is_reported_with_any_number_of_threads() {
     }
     let home = Home::with_file(&bytes);
     let said: Vec<String> = ["1", "2", "4"]
-        .map(|threads| told(&outcome(&home, threads).unwrap_err()).to_owned())
+        .map(|threads| reason(&outcome(&home, threads).unwrap_err()).to_owned())
         .into();
     assert!(said[0].contains("unknown value type or opcode 200"), "{said:?}");
     assert!(said.iter().all(|line| *line == said[0]), "{said:?}");
@@ -519,6 +519,6 @@ fn a_huge_length_takes_no_memory() {
     {
         let home = Home::with_file(&[&head[..], length, b"some"].concat());
         let error = outcome(&home, "4").unwrap_err();
-        assert!(told(&error).contains("ends at byte "), "{error}");
+        assert!(reason(&error).contains("ends at byte "), "{error}");
     }
 }

@@ -147,14 +147,14 @@ fn a_result_is_stored_even_if_its_client_has_disconnected() {
     let server = with_workers(1).start();
     let mut conn = server.connect();
     add(&mut conn, "a", 0, MANY);
-    let mut gone = server.connect();
-    gone.send("SUNIONSTORE d a nothing");
+    let mut disconnected = server.connect();
+    disconnected.send("SUNIONSTORE d a nothing");
     wait_until("the command has arrived", || {
         // The test's own commands are listed too, so look for the request of the other client.
         conn.cmd("CLIENT LIST").text().contains("cmd=sunionstore")
             || conn.cmd("EXISTS d").integer() == 1
     });
-    drop(gone);
+    drop(disconnected);
     wait_until("it is stored", || conn.cmd("SCARD d").integer() as usize == MANY);
     wait_until("the client is gone", || conn.info("connected_clients") == "1");
 }

@@ -36,51 +36,51 @@ fn to(server: &Server) -> String {
 fn keys_of_all_types_move_to_a_real_server_and_back() {
     let servers = [Launch::subject().start(), Launch::redis().start()];
     for (from, into) in [(&servers[0], &servers[1]), (&servers[1], &servers[0])] {
-        let [mut here, mut there] = [from.connect(), into.connect()];
-        there.cmd("FLUSHALL");
-        KEYS.iter().for_each(|line| assert!(!here.cmd(line).is_error(), "{line}"));
-        here.cmd("PEXPIRE string 100000");
+        let [mut source_conn, mut target_conn] = [from.connect(), into.connect()];
+        target_conn.cmd("FLUSHALL");
+        KEYS.iter().for_each(|line| assert!(!source_conn.cmd(line).is_error(), "{line}"));
+        source_conn.cmd("PEXPIRE string 100000");
         let digests: Vec<String> = names()
             .iter()
-            .map(|name| here.cmd(&format!("DEBUG DIGEST-VALUE {name}")).to_string())
+            .map(|name| source_conn.cmd(&format!("DEBUG DIGEST-VALUE {name}")).to_string())
             .collect();
-        assert_reply!(here, &format!("{} string 3 5000", to(into)), "OK");
+        assert_reply!(source_conn, &format!("{} string 3 5000", to(into)), "OK");
         let rest = names()[1..].join(" ");
-        assert_reply!(here, &format!("{} '' 3 5000 KEYS missing {rest}", to(into)), "OK");
-        assert_reply!(here, "DBSIZE", "(integer) 0");
-        there.cmd("SELECT 3");
+        assert_reply!(source_conn, &format!("{} '' 3 5000 KEYS missing {rest}", to(into)), "OK");
+        assert_reply!(source_conn, "DBSIZE", "(integer) 0");
+        target_conn.cmd("SELECT 3");
         for (name, digest) in names().iter().zip(digests) {
-            let moved = there.cmd(&format!("DEBUG DIGEST-VALUE {name}")).to_string();
+            let moved = target_conn.cmd(&format!("DEBUG DIGEST-VALUE {name}")).to_string();
             assert_eq!(moved, digest, "{name}");
         }
-        let ttl = there.cmd("PTTL string").integer();
+        let ttl = target_conn.cmd("PTTL string").integer();
         assert!((1..=100_000).contains(&ttl), "{ttl}");
-        assert_reply!(there, "TTL list", "(integer) -1");
+        assert_reply!(target_conn, "TTL list", "(integer) -1");
     }
 }
 
 #[test]
 fn existing_keys_stay_unless_replace_is_given() {
     let (source, target) = (Launch::subject().start(), Launch::redis().start());
-    let [mut here, mut there] = [source.connect(), target.connect()];
+    let [mut source_conn, mut target_conn] = [source.connect(), target.connect()];
     let to = to(&target);
-    assert_reply!(here, &format!("{to} k 0 5000"), "NOKEY");
-    assert_reply!(here, &format!("{to} '' 0 5000 KEYS a b"), "NOKEY");
-    assert_reply!(here, &format!("{to} '' 0 5000 KEYS"), "NOKEY");
-    here.pipeline(&["SET k new", "SET other 1", "SET last 2"]);
-    there.cmd("SET k old");
+    assert_reply!(source_conn, &format!("{to} k 0 5000"), "NOKEY");
+    assert_reply!(source_conn, &format!("{to} '' 0 5000 KEYS a b"), "NOKEY");
+    assert_reply!(source_conn, &format!("{to} '' 0 5000 KEYS"), "NOKEY");
+    source_conn.pipeline(&["SET k new", "SET other 1", "SET last 2"]);
+    target_conn.cmd("SET k old");
     let busy = "(error) ERR Target instance replied with error: BUSYKEY Target key name already \
                 exists.";
-    assert_reply!(here, &format!("{to} k 0 5000"), busy);
+    assert_reply!(source_conn, &format!("{to} k 0 5000"), busy);
     // The other keys are migrated anyway.
-    assert_reply!(here, &format!("{to} '' 0 5000 KEYS other k last"), busy);
-    assert_reply!(here, "EXISTS k other last", "(integer) 1");
-    assert_reply!(there, "MGET k other last", "1) \"old\"\n2) \"1\"\n3) \"2\"");
-    assert_reply!(here, &format!("{to} k 0 5000 copy replace"), "OK");
-    assert_reply!(here, "GET k", "\"new\"");
-    assert_reply!(there, "GET k", "\"new\"");
-    assert_reply!(here, &format!("{to} k 0 -1 REPLACE"), "OK");
-    assert_reply!(here, "GET k", "(nil)");
+    assert_reply!(source_conn, &format!("{to} '' 0 5000 KEYS other k last"), busy);
+    assert_reply!(source_conn, "EXISTS k other last", "(integer) 1");
+    assert_reply!(target_conn, "MGET k other last", "1) \"old\"\n2) \"1\"\n3) \"2\"");
+    assert_reply!(source_conn, &format!("{to} k 0 5000 copy replace"), "OK");
+    assert_reply!(source_conn, "GET k", "\"new\"");
+    assert_reply!(target_conn, "GET k", "\"new\"");
+    assert_reply!(source_conn, &format!("{to} k 0 -1 REPLACE"), "OK");
+    assert_reply!(source_conn, "GET k", "(nil)");
 }
 
 #[test]
@@ -119,24 +119,25 @@ fn wrong_options_are_rejected_before_anything_is_sent() {
 fn passwords_of_migrate_are_sent_but_never_shown() {
     let source = Launch::subject().start();
     let target = Launch::redis().start();
-    let [mut here, mut there, mut monitor] = [source.connect(), target.connect(), source.connect()];
-    there.cmd("CONFIG SET requirepass secret");
-    there.cmd("ACL SETUSER mover on >word +@all ~*");
-    here.pipeline(&["SET a 1", "SET b 2", "CONFIG SET slowlog-log-slower-than 0"]);
+    let [mut source_conn, mut target_conn, mut monitor] =
+        [source.connect(), target.connect(), source.connect()];
+    target_conn.cmd("CONFIG SET requirepass secret");
+    target_conn.cmd("ACL SETUSER mover on >word +@all ~*");
+    source_conn.pipeline(&["SET a 1", "SET b 2", "CONFIG SET slowlog-log-slower-than 0"]);
     assert_reply!(monitor, "MONITOR", "OK");
     let to = to(&target);
-    let refused = here.cmd(&format!("{to} a 0 5000")).to_string();
+    let refused = source_conn.cmd(&format!("{to} a 0 5000")).to_string();
     assert!(refused.contains("replied with error: NOAUTH"), "{refused}");
-    let refused = here.cmd(&format!("{to} a 0 5000 AUTH wrong")).to_string();
+    let refused = source_conn.cmd(&format!("{to} a 0 5000 AUTH wrong")).to_string();
     assert!(refused.contains("replied with error: WRONGPASS"), "{refused}");
-    assert_reply!(here, &format!("{to} a 0 5000 AUTH secret"), "OK");
-    assert_reply!(here, &format!("{to} '' 0 5000 AUTH2 mover word KEYS b"), "OK");
-    here.cmd("PING");
+    assert_reply!(source_conn, &format!("{to} a 0 5000 AUTH secret"), "OK");
+    assert_reply!(source_conn, &format!("{to} '' 0 5000 AUTH2 mover word KEYS b"), "OK");
+    source_conn.cmd("PING");
     let mut lines = String::new();
     while !lines.contains("PING") {
         lines += &monitor.reply().text();
     }
-    let logged = here.cmd("SLOWLOG GET -1").to_string();
+    let logged = source_conn.cmd("SLOWLOG GET -1").to_string();
     for shown in [lines, logged] {
         for secret in ["secret", "wrong", "mover", "word"] {
             assert!(!shown.contains(secret), "{secret} in {shown}");
@@ -148,16 +149,16 @@ fn passwords_of_migrate_are_sent_but_never_shown() {
 #[test]
 fn a_transaction_and_a_script_hand_keys_over_too() {
     let (source, target) = (Launch::subject().start(), Launch::redis().start());
-    let [mut here, mut there] = [source.connect(), target.connect()];
+    let [mut source_conn, mut target_conn] = [source.connect(), target.connect()];
     let to = to(&target);
-    here.pipeline(&["SET a 1", "SET b 2", "MULTI", "APPEND a 0"]);
-    here.cmd(&format!("{to} a 0 5000"));
-    here.cmd("EXISTS a");
-    assert_reply!(here, "EXEC", "1) (integer) 2\n2) OK\n3) (integer) 0");
+    source_conn.pipeline(&["SET a 1", "SET b 2", "MULTI", "APPEND a 0"]);
+    source_conn.cmd(&format!("{to} a 0 5000"));
+    source_conn.cmd("EXISTS a");
+    assert_reply!(source_conn, "EXEC", "1) (integer) 2\n2) OK\n3) (integer) 0");
     let script = "return redis.call('MIGRATE','127.0.0.1',ARGV[1],KEYS[1],0,5000)";
-    assert_reply!(here, &format!("EVAL \"{script}\" 1 b {}", target.port()), "OK");
-    assert_reply!(there, "MGET a b", "1) \"10\"\n2) \"2\"");
-    assert_reply!(here, "DBSIZE", "(integer) 0");
+    assert_reply!(source_conn, &format!("EVAL \"{script}\" 1 b {}", target.port()), "OK");
+    assert_reply!(target_conn, "MGET a b", "1) \"10\"\n2) \"2\"");
+    assert_reply!(source_conn, "DBSIZE", "(integer) 0");
 }
 
 /// A scripted server: it reads until a request is complete, and replies when the test lets it.

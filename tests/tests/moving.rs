@@ -102,8 +102,8 @@ fn moving_from_redis_to_brisk_and_back_loses_no_write() {
         let written = client.written.load(Ordering::SeqCst);
         let wanted: Vec<String> = (1..=written).map(|number| number.to_string()).collect();
         let records = new.connect().cmd("LRANGE records 0 -1");
-        let there: Vec<String> = records.elements().iter().map(|one| one.text()).collect();
-        assert_eq!(there, wanted);
+        let present: Vec<String> = records.elements().iter().map(|one| one.text()).collect();
+        assert_eq!(present, wanted);
         wait_until("the same digest", || {
             let [mut one, mut other] = [old.connect(), new.connect()];
             one.cmd("DEBUG DIGEST").text() == other.cmd("DEBUG DIGEST").text()

@@ -46,9 +46,9 @@ fn psync(server: &Server, id: &str, next: i64) -> (String, Conn) {
 
 /// Requests a full synchronization. Returns the replication ID, the offset, and the connection.
 fn follow(server: &Server) -> (String, i64, Conn) {
-    let (answer, mut conn) = psync(server, "?", -1);
-    let words: Vec<&str> = answer.split(' ').collect();
-    let ["+FULLRESYNC", id, place] = words[..] else { panic!("{answer}") };
+    let (reply, mut conn) = psync(server, "?", -1);
+    let words: Vec<&str> = reply.split(' ').collect();
+    let ["+FULLRESYNC", id, place] = words[..] else { panic!("{reply}") };
     let len: usize = line(&mut conn).strip_prefix('$').unwrap().parse().unwrap();
     conn.bytes(len);
     (id.to_owned(), place.parse().unwrap(), conn)
@@ -138,8 +138,8 @@ fn the_backlog_is_kept_to_the_byte() {
     assert!((16_384..200_000).contains(&len), "{len}");
     let (mut full, mut partial, mut refused) = (1, 0, 0);
     for next in [begin, begin + 1, begin + 777, end - 1, end, end + 1] {
-        let (answer, mut conn) = psync(&server, &id, next);
-        assert_eq!(answer, format!("+CONTINUE {id}"), "{next}");
+        let (reply, mut conn) = psync(&server, &id, next);
+        assert_eq!(reply, format!("+CONTINUE {id}"), "{next}");
         let lacking = &stream[(next - 1 - place) as usize..];
         assert!(conn.bytes(lacking.len()) == lacking, "{next}");
         partial += 1;
@@ -177,16 +177,16 @@ fn the_backlog_is_kept_to_the_byte() {
 fn changes_without_a_replica_are_in_the_backlog() {
     let server = with_workers(2).set("repl-ping-replica-period", "10000").start();
     let mut conn = server.connect();
-    let (id, place, gone) = follow(&server);
-    drop(gone);
+    let (id, place, connection) = follow(&server);
+    drop(connection);
     server.wait_for_info("connected_slaves", |count| count == "0");
     assert_reply!(conn, "SET a 1", "OK");
     assert_reply!(conn, "MULTI", "OK");
     assert_reply!(conn, "INCR a", "QUEUED");
     assert_reply!(conn, "INCR b", "QUEUED");
     conn.cmd("EXEC");
-    let (answer, mut replica) = psync(&server, &id, place + 1);
-    assert_eq!(answer, format!("+CONTINUE {id}"));
+    let (reply, mut replica) = psync(&server, &id, place + 1);
+    assert_eq!(reply, format!("+CONTINUE {id}"));
     let mut next = || match replica.reply() {
         Reply::Array(words) => words.iter().map(Reply::text).collect::<Vec<_>>().join(" "),
         other => panic!("no command: {other:?}"),
@@ -205,9 +205,9 @@ fn changes_without_a_replica_are_in_the_backlog() {
 fn freeing_the_backlog_changes_the_replication_id() {
     let server = with_workers(2).set("repl-backlog-ttl", "1").start();
     let mut conn = server.connect();
-    let (id, place, gone) = follow(&server);
+    let (id, place, connection) = follow(&server);
     assert_eq!(conn.info("repl_backlog_active"), "1");
-    drop(gone);
+    drop(connection);
     server.wait_for_info("repl_backlog_active", |active| active == "0");
     let other = conn.info("master_replid");
     assert_ne!(id, other);
@@ -258,8 +258,9 @@ fn expiries_during_downtime_reach_a_replica_that_resumes() {
     let (server, replica) = after_a_night("1mb", 100);
     assert_eq!((number(&server, "sync_full"), number(&server, "sync_partial_ok")), (0, 1));
     assert_eq!(replica.info("slave_repl_offset"), server.info("master_repl_offset"));
-    let told = number(&server, "second_repl_offset") + number(&server, "repl_backlog_histlen");
-    assert_eq!(told, number(&server, "master_repl_offset") + 1);
+    let history_end =
+        number(&server, "second_repl_offset") + number(&server, "repl_backlog_histlen");
+    assert_eq!(history_end, number(&server, "master_repl_offset") + 1);
     assert!(number(&server, "repl_backlog_histlen") > 100);
 }
 
@@ -325,8 +326,8 @@ fn ten_replicas_that_do_not_read_cost_what_one_does() {
 fn a_lowered_size_is_in_force_at_once() {
     let server = with_workers(2).set("repl-backlog-size", "10mb").start();
     let mut conn = server.connect();
-    let (_, _, gone) = follow(&server);
-    drop(gone);
+    let (_, _, connection) = follow(&server);
+    drop(connection);
     for _ in 0..50 {
         conn.call(&["SET", "key", &"x".repeat(100_000)]);
     }
@@ -361,16 +362,16 @@ fn snapshots_wait_for_further_replicas_that_can_share_them() {
         .set("repl-diskless-sync-delay", "1000")
         .set("repl-diskless-sync-max-replicas", "2")
         .start();
-    let ask = || {
+    let attach = || {
         let mut conn = server.connect();
         assert_reply!(conn, "REPLCONF capa eof", "OK");
         conn.send("PSYNC ? -1");
         conn
     };
-    let mut one = ask();
+    let mut one = attach();
     server.wait_for_info("connected_slaves", |count| count == "1");
     server.wait_for_info("slave0", |line| line.contains("state=wait_bgsave"));
-    let mut two = ask();
+    let mut two = attach();
     let places = [line(&mut one), line(&mut two)];
     assert!(places[0].starts_with("+FULLRESYNC ") && places[0] == places[1], "{places:?}");
     assert_eq!(server.log().matches("Starting BGSAVE for SYNC").count(), 1);

@@ -250,14 +250,17 @@ fn every_acknowledged_write_is_in_the_last_snapshot() {
     each_backend(
         || home.launch(),
         |server| {
-            let answered = write_until_the_end(server);
+            let acknowledged = write_until_the_end(server);
             wait_until("the server has ended", || !server.is_running());
             let (_server, mut conn) = home.start();
-            for (client, answered) in answered.into_iter().enumerate() {
+            for (client, acknowledged) in acknowledged.into_iter().enumerate() {
                 let kept = conn.cmd(&format!("GET counter:{client}")).text();
                 let kept: i64 = kept.parse().unwrap();
                 // The last write may have been executed without a reply.
-                assert!(kept == answered || kept == answered + 1, "{kept} of {answered}");
+                assert!(
+                    kept == acknowledged || kept == acknowledged + 1,
+                    "{kept} of {acknowledged}"
+                );
             }
         },
     );
@@ -370,8 +373,8 @@ fn a_file_that_cannot_be_loaded_stops_the_start_and_is_left_alone() {
             assert!(error.contains("the server ended with exit status: 1:"), "{said}: {error}");
             assert!(error.contains("Fatal error loading the DB: "), "{error}");
             assert!(error.contains(&said), "{said}: {error}");
-            let told = "Terminating server after rdb file reading failure.";
-            assert!(error.contains(told), "{said}: {error}");
+            let expected = "Terminating server after rdb file reading failure.";
+            assert!(error.contains(expected), "{said}: {error}");
         }
         assert!(!error.contains("Ready to accept connections"), "{error}");
         assert_eq!(fs::read(home.file()).unwrap(), bytes, "{said}");

@@ -224,7 +224,7 @@ fn same_members(conn: &mut Conn, hash: &str, zset: &str) {
 }
 
 /// Runs clients that maintain the invariants while `body` runs. Returns the number of steps that they took.
-fn beside_writers(server: &Server, clients: u64, body: impl FnOnce(&dyn Fn() -> u64)) -> u64 {
+fn during_writes(server: &Server, clients: u64, body: impl FnOnce(&dyn Fn() -> u64)) -> u64 {
     let (ends, steps) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         for client in 0..clients {
@@ -261,7 +261,7 @@ fn every_file_is_the_dataset_of_one_moment() {
         let mut conn = server.connect();
         fill(&mut conn);
         let mut files = Vec::new();
-        beside_writers(&server, 6, |steps| {
+        during_writes(&server, 6, |steps| {
             for round in 0..4 {
                 let begun = steps();
                 wait_until("clients write", || steps() > begun + 200);
@@ -302,7 +302,7 @@ fn a_file_has_the_digest_of_its_moment() {
         let digest = conn.cmd("DEBUG DIGEST").text();
         let size = conn.cmd("DBSIZE").to_string();
         assert_reply!(conn, "BGSAVE", "Background saving started");
-        beside_writers(&server, 3, |_| {
+        during_writes(&server, 3, |_| {
             wait_until("the snapshot has ended", || conn.info("rdb_bgsave_in_progress") == "0");
         });
         // Delete keys with short TTLs: expired keys may still be counted, but are not loaded.

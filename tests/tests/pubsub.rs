@@ -364,7 +364,7 @@ fn a_worker_that_is_busy_holds_publishers_back_and_loses_nothing() {
     );
 }
 
-fn assert_nobody_listens(server: &Server) {
+fn assert_no_subscribers(server: &Server) {
     let mut conn = server.connect();
     for field in ["pubsub_channels", "pubsub_patterns", "pubsubshard_channels"] {
         wait_until(field, || conn.info(field) == "0");
@@ -405,7 +405,7 @@ fn a_thousand_subscribers_get_everything_and_leave_nothing() {
             }
             drop(subs);
             drop(publisher);
-            assert_nobody_listens(server);
+            assert_no_subscribers(server);
         },
     );
 }

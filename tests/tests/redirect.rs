@@ -31,21 +31,21 @@ fn redirected(server: &Server) -> Conn {
 fn clients_with_the_redirect_capability_are_sent_to_the_primary() {
     each_kind(|launch| {
         let (primary, replica) = (launch().start(), launch().start());
-        let there = format!("(error) REDIRECT 127.0.0.1:{}", primary.port());
+        let redirect = format!("(error) REDIRECT 127.0.0.1:{}", primary.port());
         let mut conn = redirected(&replica);
         assert_reply!(conn, "SET k 1", "OK");
         assert_reply!(conn, "MULTI", "OK");
         assert_reply!(conn, "SET k 2", "QUEUED");
         follow(&replica, &primary);
         // The transaction is discarded. The client must repeat it on the primary.
-        assert_reply!(conn, "EXEC", there);
+        assert_reply!(conn, "EXEC", redirect);
         assert_reply!(conn, "EXEC", "(error) ERR EXEC without MULTI");
-        assert_reply!(conn, "SET k 1", there);
-        assert_reply!(conn, "GET k", there);
+        assert_reply!(conn, "SET k 1", redirect);
+        assert_reply!(conn, "GET k", redirect);
         assert_reply!(conn, "EVAL \"return redis.call('GET', KEYS[1])\" 1 k", "(nil)");
         assert_reply!(conn, "PING", "PONG");
         assert_reply!(conn, "MULTI", "OK");
-        assert_reply!(conn, "GET k", there);
+        assert_reply!(conn, "GET k", redirect);
         let refused = "(error) EXECABORT Transaction discarded because of previous errors.";
         assert_reply!(conn, "EXEC", refused);
         // Other clients get the usual replies.
@@ -56,13 +56,13 @@ fn clients_with_the_redirect_capability_are_sent_to_the_primary() {
         // The client can read from the replica, but still cannot write.
         assert_reply!(conn, "READONLY", "OK");
         assert_reply!(conn, "GET k", "(nil)");
-        assert_reply!(conn, "SET k 1", there);
+        assert_reply!(conn, "SET k 1", redirect);
         assert!(conn.cmd("CLIENT INFO").text().contains(" flags=r "));
         assert_reply!(conn, "READWRITE", "OK");
-        assert_reply!(conn, "GET k", there);
+        assert_reply!(conn, "GET k", redirect);
         assert_reply!(conn, "READONLY", "OK");
         assert_reply!(conn, "RESET", "RESET");
-        assert_reply!(conn, "GET k", there);
+        assert_reply!(conn, "GET k", redirect);
         assert_reply!(replica.connect(), "REPLICAOF NO ONE", "OK");
         assert_reply!(conn, "SET k 1", "OK");
     });
@@ -98,9 +98,9 @@ fn redirected_clients_wait_for_the_end_of_a_failover() {
         wait_until("both wait", || admin.info("blocked_clients") == "2");
         replica.signal("CONT");
         primary.wait_for_info("master_failover_state", |state| state == "no-failover");
-        let there = format!("(error) REDIRECT 127.0.0.1:{}", replica.port());
-        assert_eq!(conn.reply().to_string(), there);
-        assert_eq!(reader.reply().to_string(), there);
+        let redirect = format!("(error) REDIRECT 127.0.0.1:{}", replica.port());
+        assert_eq!(conn.reply().to_string(), redirect);
+        assert_eq!(reader.reply().to_string(), redirect);
         assert_eq!(replica.info("role"), "master");
     });
 }

@@ -100,8 +100,9 @@ fn a_replica_is_not_an_ordinary_client() {
         let mut rogue = Stream::attach(&server);
         rogue.0.send(line);
         assert_eq!(rogue.0.read_to_end(), b"");
-        let told = format!("Replica generated a reply to command '{name}', disconnecting it: id=");
-        assert!(server.log().contains(&told), "{line}");
+        let expected =
+            format!("Replica generated a reply to command '{name}', disconnecting it: id=");
+        assert!(server.log().contains(&expected), "{line}");
     }
     server.wait_for_info("connected_slaves", |count| count == "1");
     // A replica that is idle stays connected, but an idle ordinary client is closed.

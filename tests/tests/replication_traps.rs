@@ -167,7 +167,7 @@ fn another_primary_may_be_named_at_any_moment() {
         primary.server.connect().cmd("DEBUG POPULATE 20000 key 500");
         let link = Proxy::to(&primary.server.address());
         let order = format!("REPLICAOF 127.0.0.1 {}", link.port());
-        let asks = |conn: &mut Conn| {
+        let follow_again = |conn: &mut Conn| {
             conn.cmd("REPLICAOF NO ONE");
             conn.cmd("FLUSHALL");
             assert_reply!(conn, &order, "OK");
@@ -175,14 +175,14 @@ fn another_primary_may_be_named_at_any_moment() {
         // The primary does not reply.
         goes_over(replica, |conn| {
             link.stall(Direction::ToClient, true);
-            asks(conn);
+            follow_again(conn);
             wait_until("it to connect", || link.open() > 0);
         });
         // The data arrives slowly.
         link.stall(Direction::ToClient, false);
         goes_over(replica, |conn| {
             link.throttle(Some(500_000));
-            asks(conn);
+            follow_again(conn);
             wait_until("a part of it", || conn.info("master_sync_in_progress") == "1");
             wait_until("some bytes", || link.written_bytes(Direction::ToClient) > 100_000);
         });
@@ -190,7 +190,7 @@ fn another_primary_may_be_named_at_any_moment() {
         link.heal();
         goes_over(replica, |conn| {
             assert_reply!(conn, "CONFIG SET key-load-delay 100", "OK");
-            asks(conn);
+            follow_again(conn);
             wait_until("it to load", || conn.info("loading") == "1");
             assert_reply!(conn, "CONFIG SET key-load-delay 0", "OK");
         });
@@ -199,7 +199,7 @@ fn another_primary_may_be_named_at_any_moment() {
             assert_reply!(conn, "CONFIG SET rdb-key-save-delay 1000", "OK");
             conn.cmd("BGSAVE");
             wait_until("it to be written", || conn.info("rdb_bgsave_in_progress") == "1");
-            asks(conn);
+            follow_again(conn);
         });
         assert_reply!(replica.server.connect(), "CONFIG SET rdb-key-save-delay 0", "OK");
     });

@@ -8,7 +8,7 @@ use brisk_testkit::{Conn, Launch};
 use std::fs;
 
 /// The number of differences that are printed before the test ends.
-const TOLD_MAX: usize = 40;
+const SHOWN_MAX: usize = 40;
 
 /// A script, and the expected reply.
 struct Case {
@@ -37,7 +37,7 @@ fn cases() -> Vec<Case> {
 }
 
 /// The reply on one line, without the name of the script.
-fn answer(conn: &mut Conn, script: &str) -> String {
+fn reply(conn: &mut Conn, script: &str) -> String {
     conn.cmd("FLUSHALL");
     let reply = conn.call(&["EVAL", script, "2", "k1", "k2", "a1", "a2", "a3"]).to_string();
     let reply = reply.replace('\n', " | ");
@@ -62,10 +62,10 @@ fn characters_that_no_editor_shows_mean_what_they_mean_in_lua_5_1() {
         ("return [[\r\na\rb\n\rc\r\nd]]", "\"a | b | c | d\""),
         ("\r\r\n\n\rerror('x')", "(error) ERR user_script:4: x, on @user_script:4."),
     ] {
-        assert_eq!(answer(&mut conn, script), expected.replace(" | ", "\\n"), "{script:?}");
+        assert_eq!(reply(&mut conn, script), expected.replace(" | ", "\\n"), "{script:?}");
     }
     for script in ["return 1 \0", "return 1 \0 x", "\0return 1"] {
-        let given = answer(&mut conn, script);
+        let given = reply(&mut conn, script);
         assert!(given.starts_with("(error) ERR Error compiling script"), "{script:?}: {given}");
     }
 }
@@ -79,11 +79,11 @@ fn scripts_give_what_lua_5_1_gives() {
     let mut differences = Vec::new();
     for Case { script, redis, brisk } in &cases {
         let expected = brisk.as_ref().filter(|_| !subject_is_redis()).unwrap_or(redis);
-        let given = answer(&mut conn, script);
+        let given = reply(&mut conn, script);
         if given != *expected {
             differences.push(format!("{script}\n= {given}\n  not {expected}"));
         }
     }
-    let told = differences.iter().take(TOLD_MAX).cloned().collect::<Vec<_>>().join("\n");
-    assert!(differences.is_empty(), "{} differences:\n{told}", differences.len());
+    let shown = differences.iter().take(SHOWN_MAX).cloned().collect::<Vec<_>>().join("\n");
+    assert!(differences.is_empty(), "{} differences:\n{shown}", differences.len());
 }

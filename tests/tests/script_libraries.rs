@@ -16,7 +16,7 @@ use std::fs;
 const RANDOM_EACH: usize = 500;
 
 /// The number of differences that are printed before the test ends.
-const TOLD_MAX: usize = 20;
+const SHOWN_MAX: usize = 20;
 
 /// Formats the results or the error of a call as text. Tables are sorted by key, and non-ASCII bytes are hexadecimal.
 const PRELUDE: &str = r#"
@@ -100,7 +100,7 @@ impl Pair {
         let theirs = self.theirs.call(&["EVAL", &script, "0"]).text();
         assert!(theirs.contains(": "), "{expression}: {theirs}");
         self.compared += 1;
-        if ours != theirs && self.differences.len() < TOLD_MAX {
+        if ours != theirs && self.differences.len() < SHOWN_MAX {
             let same = ours.bytes().zip(theirs.bytes()).take_while(|(a, b)| a == b).count();
             let cut = |text: &str| {
                 text.chars().skip(same.saturating_sub(80)).take(240).collect::<String>()
@@ -112,10 +112,10 @@ impl Pair {
     }
 
     fn finish(self, at_least: usize) {
-        let told = self.differences.join("\n");
+        let differences = self.differences.join("\n");
         assert!(
             self.differences.is_empty(),
-            "{} differences or more:\n{told}",
+            "{} differences or more:\n{differences}",
             self.differences.len()
         );
         assert!(self.compared >= at_least, "only {} expressions", self.compared);

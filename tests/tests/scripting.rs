@@ -109,20 +109,20 @@ fn scripts_are_found_by_their_digest_until_they_are_flushed() {
             &format!("SCRIPT EXISTS {digest} x"),
             "1) (integer) 1\n2) (integer) 0"
         );
-        let gone = "(error) NOSCRIPT No matching script. Please use EVAL.";
+        let no_script = "(error) NOSCRIPT No matching script. Please use EVAL.";
         // SCRIPT SHOW is a command of Valkey 8.
         if !subject_is_redis() {
             assert_reply!(other, &format!("SCRIPT SHOW {digest}"), "\"return ARGV[1]\"");
             assert_reply!(conn, &format!("SCRIPT SHOW {upper}"), "\"return ARGV[1]\"");
-            assert_reply!(other, &format!("SCRIPT SHOW {}", "a".repeat(40)), gone);
-            assert_reply!(other, &format!("SCRIPT SHOW {}", &digest[1..]), gone);
+            assert_reply!(other, &format!("SCRIPT SHOW {}", "a".repeat(40)), no_script);
+            assert_reply!(other, &format!("SCRIPT SHOW {}", &digest[1..]), no_script);
         }
         assert_reply!(conn, "SCRIPT FLUSH", "OK");
         if !subject_is_redis() {
-            assert_reply!(other, &format!("SCRIPT SHOW {digest}"), gone);
+            assert_reply!(other, &format!("SCRIPT SHOW {digest}"), no_script);
         }
-        assert_reply!(other, &format!("EVALSHA {digest} 0 a"), gone);
-        assert_reply!(conn, &format!("EVALSHA {digest} 0 a"), gone);
+        assert_reply!(other, &format!("EVALSHA {digest} 0 a"), no_script);
+        assert_reply!(conn, &format!("EVALSHA {digest} 0 a"), no_script);
         assert_reply!(conn, "EVAL 'return ARGV[1]' 0 c", "\"c\"");
         assert_reply!(other, &format!("EVALSHA_RO {digest} 0 d"), "\"d\"");
     });
@@ -472,22 +472,22 @@ fn wait_in_a_script_counts_replicas_with_dialect_valkey() {
     let (_, port) = address.rsplit_once(':').unwrap();
     let replica = Launch::subject().start();
     let mut conn = valkey.connect();
-    let mut ask = |turns: u64, call: &str| {
+    let mut eval_call = |turns: u64, call: &str| {
         let source = format!("for n = 1, {turns} do end return redis.call({call})");
         eval(&mut conn, &source, 0, &[]).to_string()
     };
     let wait = "'WAIT', 2, 0";
-    let nobody = |ask: &mut dyn FnMut(&str) -> String| {
-        assert_eq!(ask(wait), "(integer) 0");
-        assert_eq!(ask("'WAITAOF', 0, 1, 0"), "1) (integer) 0\n2) (integer) 0");
+    let assert_no_replica = |eval_call: &mut dyn FnMut(&str) -> String| {
+        assert_eq!(eval_call(wait), "(integer) 0");
+        assert_eq!(eval_call("'WAITAOF', 0, 1, 0"), "1) (integer) 0\n2) (integer) 0");
     };
-    nobody(&mut |call| ask(0, call));
+    assert_no_replica(&mut |call| eval_call(0, call));
     until_slow(&valkey, |turns| {
-        nobody(&mut |call| ask(turns, call));
+        assert_no_replica(&mut |call| eval_call(turns, call));
         2
     });
     assert_reply!(replica.connect(), &format!("REPLICAOF 127.0.0.1 {port}"), "OK");
-    wait_until("it is counted", || ask(0, wait) == "(integer) 1");
+    wait_until("it is counted", || eval_call(0, wait) == "(integer) 1");
     let redis = launch.start();
     let mut conn = redis.connect();
     let refused = eval(&mut conn, "return redis.call('WAIT', 0, 0)", 0, &[]).to_string();

@@ -66,9 +66,9 @@ impl Failure {
             Failure::Parted => {
                 let member = &group.members[primary];
                 member.door.part();
-                let mut beside = member.node.server.connect();
+                let mut direct = member.node.server.connect();
                 wait_until("it to refuse writes", || {
-                    beside.cmd("INCR alone").to_string().contains("NOREPLICAS")
+                    direct.cmd("INCR alone").to_string().contains("NOREPLICAS")
                 });
                 group.wait_until_it_is_not(primary);
                 member.door.cut(Cut::Reset);

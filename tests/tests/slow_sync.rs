@@ -59,12 +59,12 @@ impl Slow {
     fn write(&self) {
         self.write_and(|conn| {
             wait_until("the file to take what memory should not hold", || {
-                figure(conn, "mem_total_replication_buffers") <= MOST_IN_MEMORY
+                metric(conn, "mem_total_replication_buffers") <= MOST_IN_MEMORY
             });
         });
         let mut conn = self.primary.server.connect();
         wait_until("most to be in the file", || {
-            figure(&mut conn, "repl_stream_on_disk") > WRITTEN / 2
+            metric(&mut conn, "repl_stream_on_disk") > WRITTEN / 2
         });
     }
 
@@ -81,7 +81,7 @@ impl Slow {
     }
 }
 
-fn figure(conn: &mut Conn, field: &str) -> u64 {
+fn metric(conn: &mut Conn, field: &str) -> u64 {
     conn.info(field).parse().unwrap()
 }
 
@@ -101,7 +101,7 @@ fn writes_during_a_slow_sync_go_through_a_file_to_the_replica() {
         let mut conn = slow.primary.server.connect();
         assert_eq!(conn.info("sync_full"), "1");
         assert_eq!(conn.info("client_output_buffer_limit_disconnections"), "0");
-        wait_until("the file to be gone", || figure(&mut conn, "repl_stream_on_disk") == 0);
+        wait_until("the file to be gone", || metric(&mut conn, "repl_stream_on_disk") == 0);
         // From now on, it is a normal replica.
         wait_until("the thread to end", || {
             !slow.primary.server.thread_names().iter().any(|name| name == "brisk-spill")
@@ -128,11 +128,11 @@ fn a_replica_that_reconnects_during_a_slow_sync_continues_from_the_file() {
         let mut conn = slow.primary.server.connect();
         slow.write();
         // The whole stream is kept, although memory contains less than a third of it.
-        assert!(figure(&mut conn, "repl_backlog_histlen") >= WRITTEN);
+        assert!(metric(&mut conn, "repl_backlog_histlen") >= WRITTEN);
         way.refuse(false);
         other.wait_until_it_follows();
         wait_until_caught_up(&slow.primary.server, &other.server);
-        assert!(figure(&mut conn, "repl_stream_on_disk") > WRITTEN / 2);
+        assert!(metric(&mut conn, "repl_stream_on_disk") > WRITTEN / 2);
         slow.link.throttle(None);
         slow.replica.wait_until_it_follows();
         wait_until_caught_up(&slow.primary.server, &slow.replica.server);
@@ -141,9 +141,9 @@ fn a_replica_that_reconnects_during_a_slow_sync_continues_from_the_file() {
         }
         // If the machine pauses, a connection may be lost, but there is never another full synchronization.
         assert_eq!(conn.info("sync_full"), "2");
-        assert!(figure(&mut conn, "sync_partial_ok") >= 1);
+        assert!(metric(&mut conn, "sync_partial_ok") >= 1);
         assert_eq!(conn.info("client_output_buffer_limit_disconnections"), "0");
-        wait_until("the file to be gone", || figure(&mut conn, "repl_stream_on_disk") == 0);
+        wait_until("the file to be gone", || metric(&mut conn, "repl_stream_on_disk") == 0);
     }
 }
 
@@ -159,7 +159,7 @@ fn without_a_disk_the_limit_holds() {
     let failed = "Can't write the replication stream to a file: No such file";
     slow.write_and(|conn| {
         // Wait for the attempt to use the file. Otherwise the limit could be exceeded before the attempt.
-        if figure(conn, "mem_total_replication_buffers") > MOST_IN_MEMORY {
+        if metric(conn, "mem_total_replication_buffers") > MOST_IN_MEMORY {
             wait_until("the file to be tried", || log().contains(failed));
         }
     });

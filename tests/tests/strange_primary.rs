@@ -3,7 +3,9 @@
 
 use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::{Conn, Launch, Server, assert_reply, wait_until};
-use brisk_tests::acted::{ID, asked, asked_with_answer, asked_with_answers, listen, request};
+use brisk_tests::acted::{
+    ID, accept_psync, accept_psync_with_replies, accept_psync_with_reply, listen, request,
+};
 use std::io::{BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 
@@ -20,11 +22,11 @@ fn follower() -> (Server, TcpListener, TcpStream) {
 }
 
 /// Like [`follower`], with this reply to everything that the replica reports about itself.
-fn follower_that_hears(answer: &str) -> (Server, TcpListener, TcpStream) {
+fn follower_that_hears(reply: &str) -> (Server, TcpListener, TcpStream) {
     let (listener, port) = listen();
     let server = Launch::subject().start();
     assert_reply!(server.connect(), &format!("REPLICAOF 127.0.0.1 {port}"), "OK");
-    let (mut stream, _) = asked_with_answer(&listener, answer);
+    let (mut stream, _) = accept_psync_with_reply(&listener, reply);
     let head = format!("+FULLRESYNC {ID} 100\r\n${}\r\n", EMPTY.len());
     stream.write_all(&[head.as_bytes(), EMPTY, SET].concat()).expect("it reads");
     (server, listener, stream)
@@ -82,7 +84,7 @@ fn malformed_input_ends_the_link_and_keeps_earlier_commands() {
         let _ = stream.write_all(nonsense);
     }
     let next = 100 + SET.len() + 1;
-    let (mut stream, psync) = asked(&listener);
+    let (mut stream, psync) = accept_psync(&listener);
     assert_eq!(psync, format!("PSYNC {ID} {next}"));
     stream.write_all(b"+CONTINUE\r\n*2\r\n$4\r\nINCR\r\n$4\r\nkept\r\n").expect("it reads");
     wait_until("it goes on", || conn.cmd("GET kept").to_string() == "\"2\"");
@@ -111,7 +113,7 @@ fn a_script_cannot_say_what_only_a_primary_says() {
 }
 
 #[test]
-fn while_writes_are_paused_nothing_is_healed() {
+fn while_writes_are_paused_nothing_is_repaired() {
     if subject_is_redis() {
         return;
     }
@@ -166,9 +168,9 @@ fn reports_to_a_primary_that_does_not_read_are_delayed_or_dropped() {
     };
     let before = (1..ROUNDS_MAX).find(is_refused).expect("there is an end to what is kept");
     let mut reader = BufReader::new(&stream);
-    let (mut next, mut told) = (before, 0);
+    let (mut next, mut reported) = (before, 0);
     // All reports that were not dropped arrive complete and in order, followed by later reports.
-    while told <= before {
+    while reported <= before {
         let words = request(&mut reader);
         if words[1] == "ACK" {
             next += 1;
@@ -178,8 +180,8 @@ fn reports_to_a_primary_that_does_not_read_are_delayed_or_dropped() {
         assert_eq!(words[..2], ["REPLCONF", "brisk-compared"]);
         let report: Vec<&str> = words[2].split(' ').collect();
         let round: u64 = report[0].parse().expect("a number");
-        assert_eq!((report.len(), round > told), (8 + 1024, true), "{round} behind {told}");
-        told = round;
+        assert_eq!((report.len(), round > reported), (8 + 1024, true), "{round} behind {reported}");
+        reported = round;
     }
     assert_eq!(server.info("master_link_status"), "up");
 }
@@ -210,7 +212,7 @@ fn commands_for_a_missing_database_change_no_other() {
         let server = Launch::subject().start();
         let mut conn = server.connect();
         assert_reply!(conn, &format!("REPLICAOF 127.0.0.1 {port}"), "OK");
-        let (mut stream, _) = asked(&listener);
+        let (mut stream, _) = accept_psync(&listener);
         let rest: &[&[&str]] = &[&["SELECT", "3"], &["SET", "b", "1"]];
         let rest = [commands(lines), commands(rest)].concat();
         send_all(&mut stream, &dataset(fields, Some(0)), &rest);
@@ -225,14 +227,14 @@ fn commands_for_a_missing_database_change_no_other() {
         assert!(server.log().contains("'databases'"), "{}", server.log());
         // The selected database is kept if the connection is lost.
         drop(stream);
-        let (mut stream, psync) = asked(&listener);
+        let (mut stream, psync) = accept_psync(&listener);
         assert_eq!(psync, format!("PSYNC {ID} {}", 101 + rest.len()));
         let rest = commands(&[&["SET", "c", "1"], &["SELECT", "20"]]);
         stream.write_all(&[b"+CONTINUE\r\n", &*rest].concat()).expect("it reads");
         assert_reply!(conn, "SELECT 3", "OK");
         wait_until("the stream to go on", || conn.cmd("GET c").to_string() == "\"1\"");
         drop(stream);
-        let (mut stream, _) = asked(&listener);
+        let (mut stream, _) = accept_psync(&listener);
         let rest = commands(&[&["SET", "a", "1"], &["SELECT", "3"], &["SET", "d", "1"]]);
         stream.write_all(&[b"+CONTINUE\r\n", &*rest].concat()).expect("it reads");
         wait_until("the stream to go on", || conn.cmd("GET d").to_string() == "\"1\"");
@@ -251,11 +253,11 @@ fn a_dataset_with_a_missing_database_is_rejected_and_the_replica_keeps_running()
         let mut server = Launch::subject().set("repl-diskless-load", load).start();
         let mut conn = server.connect();
         assert_reply!(conn, &format!("REPLICAOF 127.0.0.1 {port}"), "OK");
-        let (mut stream, _) = asked(&listener);
+        let (mut stream, _) = accept_psync(&listener);
         send_all(&mut stream, &dataset(&[], Some(20)), b"");
         wait_until("the refusal", || server.log().contains("raise `databases`"));
         // The replica reconnects.
-        let (mut stream, _) = asked(&listener);
+        let (mut stream, _) = accept_psync(&listener);
         send_all(&mut stream, &dataset(&[], Some(3)), b"");
         wait_until("what it can hold", || {
             conn.cmd("SELECT 3").to_string() == "OK" && conn.cmd("GET held").to_string() == "\"1\""
@@ -295,7 +297,7 @@ fn state_registered_by_a_primary_ends_with_its_connection() {
     wait_until("all of it to end", || rest(&mut conn).iter().all(|count| count == "0"));
     let mut at = 100 + SET.len() + registers.len();
     for round in 0..3 {
-        let (mut stream, psync) = asked(&listener);
+        let (mut stream, psync) = accept_psync(&listener);
         assert_eq!(psync, format!("PSYNC {ID} {}", at + 1), "round {round}");
         let again = commands(&[
             &["SUBSCRIBE", "c"],
@@ -386,7 +388,7 @@ fn commands_that_were_not_executed_are_not_in_the_append_only_file_of_the_replic
         let mut server = launch().start();
         let mut conn = server.connect();
         assert_reply!(conn, &format!("REPLICAOF 127.0.0.1 {port}"), "OK");
-        let (mut stream, _) = asked(&listener);
+        let (mut stream, _) = accept_psync(&listener);
         send_all(&mut stream, EMPTY, SET);
         wait_until("the command has come", || conn.cmd("GET kept").to_string() == "\"1\"");
         wait_until("the file to have its base", || {
@@ -445,7 +447,7 @@ fn a_transaction_that_is_not_complete_is_held_once() {
     assert_reply!(conn, "EXISTS large:0", "(integer) 0");
     // The link breaks. The transaction is sent again from MULTI on, and its end arrives in pieces.
     drop(stream);
-    let (mut stream, psync) = asked(&listener);
+    let (mut stream, psync) = accept_psync(&listener);
     assert_eq!(psync, format!("PSYNC {ID} {}", 101 + SET.len()));
     stream.write_all(b"+CONTINUE\r\n").expect("it reads");
     let mut rest = [commands(&[&["MULTI"], &["INCR", "kept"]]), encoded(&["EXEC"])].concat();
@@ -470,7 +472,7 @@ fn a_primary_that_cannot_save_is_followed() {
     let mut conn = server.connect();
     assert_reply!(conn, &format!("REPLICAOF 127.0.0.1 {port}"), "OK");
     let misconf = "-MISCONF Errors writing to the AOF file: No space left on device\r\n";
-    let (mut stream, _) = asked_with_answers(&listener, misconf, "+OK\r\n");
+    let (mut stream, _) = accept_psync_with_replies(&listener, misconf, "+OK\r\n");
     send_all(&mut stream, EMPTY, SET);
     wait_until("the command has come", || conn.cmd("GET kept").to_string() == "\"1\"");
     // For other errors, the log still says that the server cannot be used as a primary.
@@ -495,13 +497,13 @@ fn an_offset_above_the_maximum_is_rejected() {
     assert_reply!(conn, "SET own 1", "OK");
     assert_reply!(conn, &format!("REPLICAOF 127.0.0.1 {port}"), "OK");
     for offset in ["9223372036854775807", "9223372036854775806", "4611686018427387905"] {
-        let (mut stream, _) = asked(&listener);
+        let (mut stream, _) = accept_psync(&listener);
         let head = format!("+FULLRESYNC {ID} {offset}\r\n${}\r\n", EMPTY.len());
         stream.write_all(&[head.as_bytes(), EMPTY].concat()).expect("it reads");
         wait_until("the refusal", || server.log().contains(&format!("{ID} {offset}'")));
         assert_reply!(conn, "GET own", "\"1\"");
     }
-    let (mut stream, _) = asked(&listener);
+    let (mut stream, _) = accept_psync(&listener);
     let head = format!("+FULLRESYNC {ID} 4611686018427387904\r\n${}\r\n", EMPTY.len());
     stream.write_all(&[head.as_bytes(), EMPTY, SET].concat()).expect("it reads");
     wait_until("the largest is followed", || conn.cmd("GET kept").to_string() == "\"1\"");
@@ -512,10 +514,10 @@ fn an_offset_above_the_maximum_is_rejected() {
     for next in ["-9223372036854775808", "0", "9223372036854775807"] {
         let mut replica = server.connect();
         replica.send(&format!("PSYNC {ID} {next}"));
-        let answer = String::from_utf8_lossy(&replica.bytes(12)).into_owned();
+        let reply = String::from_utf8_lossy(&replica.bytes(12)).into_owned();
         assert!(
-            answer.trim_start().starts_with("+FULLRESYNC") || answer.starts_with("\n"),
-            "{answer}"
+            reply.trim_start().starts_with("+FULLRESYNC") || reply.starts_with("\n"),
+            "{reply}"
         );
         replica.send("REPLCONF ACK 9223372036854775807 FACK 9223372036854775807");
         replica.send("REPLCONF ACK -9223372036854775808");

@@ -16,7 +16,7 @@ const RUNNING: &str = "(error) ERR Background save already in progress";
 struct Replica(Conn);
 
 impl Replica {
-    fn ask(server: &Server) -> Replica {
+    fn request_sync(server: &Server) -> Replica {
         let mut conn = server.connect();
         conn.send("PSYNC ? -1");
         Replica(conn)
@@ -130,7 +130,7 @@ fn changes_during_the_snapshot_follow_it_without_a_gap() {
         |server| {
             let [mut conn, mut other] = server.connections();
             fill(&mut conn, 100, 5_000);
-            let mut replica = Replica::ask(server);
+            let mut replica = Replica::request_sync(server);
             let place = replica.place();
             assert_eq!(state(&mut conn, 0), "wait_bgsave");
             assert_eq!(conn.info("rdb_bgsave_in_progress"), "1");
@@ -161,9 +161,9 @@ fn changes_during_the_snapshot_follow_it_without_a_gap() {
                     assert_eq!((line.as_str(), sets + deletions), ("select 0", 0));
                 }
             }
-            let told: u64 = conn.info("master_repl_offset").parse().unwrap();
+            let offset: u64 = conn.info("master_repl_offset").parse().unwrap();
             // A PING may have been sent since.
-            assert!((end..end + 100).contains(&told), "{end} {told}");
+            assert!((end..end + 100).contains(&offset), "{end} {offset}");
             assert_eq!(state(&mut conn, 0), "online");
             assert_eq!(conn.cmd("ROLE").elements()[2].elements().len(), 1);
         },
@@ -181,7 +181,7 @@ fn replicas_that_connect_during_a_bgsave_share_the_next_snapshot() {
             let mut conn = server.connect();
             make_endless(&mut conn);
             assert_reply!(conn, "BGSAVE", "Background saving started");
-            let mut replicas = [Replica::ask(server), Replica::ask(server)];
+            let mut replicas = [Replica::request_sync(server), Replica::request_sync(server)];
             server.wait_for_info("connected_slaves", |count| count == "2");
             for number in 0..2 {
                 assert_eq!(state(&mut conn, number), "wait_bgsave");
@@ -215,22 +215,22 @@ fn a_large_dataset_is_sent_while_commands_run_and_is_not_buffered() {
     let server = with_workers(2).set("rdbcompression", "no").start();
     let mut conn = server.connect();
     assert_reply!(conn, "DEBUG POPULATE 10000 key 10000", "OK");
-    let (answered, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
+    let (acknowledged, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
         for client in 0..2 {
-            let (server, answered, is_over) = (&server, &answered, &is_over);
+            let (server, acknowledged, is_over) = (&server, &acknowledged, &is_over);
             scope.spawn(move || {
                 changes::make(server, client, |_| {
-                    answered.fetch_add(1, Ordering::SeqCst);
+                    acknowledged.fetch_add(1, Ordering::SeqCst);
                     !is_over.load(Ordering::SeqCst)
                 });
             });
         }
-        let mut replica = Replica::ask(&server);
+        let mut replica = Replica::request_sync(&server);
         replica.place();
-        let before = answered.load(Ordering::SeqCst);
+        let before = acknowledged.load(Ordering::SeqCst);
         let len = replica.head();
-        let after = answered.load(Ordering::SeqCst);
+        let after = acknowledged.load(Ordering::SeqCst);
         is_over.store(true, Ordering::SeqCst);
         assert!(after > before + 2, "{before} {after}");
         assert!(len > 100_000_000, "{len}");
@@ -262,7 +262,7 @@ fn a_disconnected_replica_leaves_nothing() {
             // While the snapshot is being created, the replica closes the connection, or only its sending direction.
             make_endless(&mut conn);
             for half in [false, true] {
-                let mut replica = Replica::ask(server);
+                let mut replica = Replica::request_sync(server);
                 replica.place();
                 if half {
                     replica.0.finish_sending();
@@ -273,18 +273,18 @@ fn a_disconnected_replica_leaves_nothing() {
                 server.wait_for_info("rdb_bgsave_in_progress", |running| running == "0");
             }
             // A replica disconnects with a request that waits for the end of the snapshot.
-            let mut replica = Replica::ask(server);
+            let mut replica = Replica::request_sync(server);
             replica.place();
             replica.0.send("GET key:1");
             drop(replica);
             server.wait_for_info("rdb_bgsave_in_progress", |running| running == "0");
             // Another replica stays connected.
-            let mut gone = Replica::ask(server);
-            gone.place();
-            let kept = Replica::ask(server);
+            let mut disconnected = Replica::request_sync(server);
+            disconnected.place();
+            let kept = Replica::request_sync(server);
             // The next snapshot may begin immediately, so remove the delay before that.
             delay(&mut conn, 0);
-            drop(gone);
+            drop(disconnected);
             server.wait_for_info("connected_slaves", |count| count == "1");
             let mut kept = kept;
             kept.place();
@@ -293,7 +293,7 @@ fn a_disconnected_replica_leaves_nothing() {
             server.wait_for_info("connected_slaves", |count| count == "0");
             // The replica disconnects during the transfer.
             assert_reply!(conn, "DEBUG POPULATE 3000 large 10000", "OK");
-            let mut replica = Replica::ask(server);
+            let mut replica = Replica::request_sync(server);
             replica.place();
             let len = replica.head();
             assert!(len > 30_000_000);
@@ -343,7 +343,7 @@ fn output_held_for_a_replica_is_bounded_by_its_class() {
         |server| {
             let mut conn = server.connect();
             make_endless(&mut conn);
-            let mut replica = Replica::ask(server);
+            let mut replica = Replica::request_sync(server);
             replica.place();
             if !subject_is_redis() {
                 // Otherwise the stream would be written to a file in this directory.
@@ -373,7 +373,7 @@ fn a_snapshot_that_cannot_be_written_closes_its_replicas_and_nothing_else() {
     fill(&mut conn, 100_000, 0);
     let temporary = server.dir().join(format!("temp-repl-{}.rdb", server.pid()));
     std::os::unix::fs::symlink("/dev/full", &temporary).unwrap();
-    let mut replica = Replica::ask(&server);
+    let mut replica = Replica::request_sync(&server);
     replica.place();
     assert!(replica.0.read_to_end().iter().all(|byte| *byte == b'\n'));
     let log = server.log();
@@ -382,7 +382,7 @@ fn a_snapshot_that_cannot_be_written_closes_its_replicas_and_nothing_else() {
     }
     // There is no directory for the snapshot.
     take_disk_away(&server);
-    let mut replica = Replica::ask(&server);
+    let mut replica = Replica::request_sync(&server);
     replica.place();
     assert!(replica.0.read_to_end().iter().all(|byte| *byte == b'\n'));
     assert!(server.log().contains("Failed opening the temp RDB file temp-repl-"));
@@ -390,7 +390,7 @@ fn a_snapshot_that_cannot_be_written_closes_its_replicas_and_nothing_else() {
     assert_eq!(conn.info("rdb_last_bgsave_status"), "ok");
     assert_reply!(conn, "SET k v", "OK");
     conn.call(&["CONFIG", "SET", "dir", server.dir().to_str().unwrap()]);
-    let mut replica = Replica::ask(&server);
+    let mut replica = Replica::request_sync(&server);
     replica.place();
     assert!(replica.snapshot().starts_with(b"REDIS"));
     assert!(!temporary.exists());
@@ -402,7 +402,7 @@ fn a_snapshot_for_replicas_rejects_other_snapshots_but_not_shutdown() {
     let server = with_workers(2).set("shutdown-timeout", "0").start();
     let mut conn = server.connect();
     make_endless(&mut conn);
-    let mut replica = Replica::ask(&server);
+    let mut replica = Replica::request_sync(&server);
     replica.place();
     // Remove the delay for the next snapshots.
     delay(&mut conn, 0);

@@ -23,10 +23,10 @@ fn a_closed_connection_leaves_the_registry() {
 #[test]
 fn incomplete_requests_are_not_executed_at_a_disconnect() {
     each_backend(Launch::subject, |server| {
-        let mut gone = server.connect();
-        gone.send_raw(b"SET whole 1\r\n*3\r\n$3\r\nSET\r\n$4\r\nhalf\r\n$1\r\n");
-        gone.expect_bytes(b"+OK\r\n");
-        drop(gone);
+        let mut disconnected = server.connect();
+        disconnected.send_raw(b"SET whole 1\r\n*3\r\n$3\r\nSET\r\n$4\r\nhalf\r\n$1\r\n");
+        disconnected.expect_bytes(b"+OK\r\n");
+        drop(disconnected);
         let mut other = server.connect();
         server.wait_for_info("connected_clients", |n| n == "2");
         assert_reply!(other, "EXISTS whole half", "(integer) 1");
@@ -43,10 +43,10 @@ fn a_client_that_left_before_its_wait_began_is_not_waited_for() {
         // executed.
         let mut requests = b"LCS {t}a {t}b LEN\r\n".repeat(100);
         requests.extend_from_slice(b"BLPOP nothing 0\r\n");
-        let mut gone = server.connect();
-        gone.send_raw(&requests);
-        gone.finish_sending();
-        gone.read_to_end();
+        let mut disconnected = server.connect();
+        disconnected.send_raw(&requests);
+        disconnected.finish_sending();
+        disconnected.read_to_end();
         wait_until("nobody waits", || other.info("blocked_clients") == "0");
         wait_until("it is gone", || other.info("connected_clients") == "1");
     });

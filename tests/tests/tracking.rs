@@ -67,7 +67,7 @@ impl Cacher {
     }
 
     #[track_caller]
-    fn hears_that_all_is_gone(&mut self) {
+    fn hears_that_all_is_invalid(&mut self) {
         let null = if self.ear.is_some() { "$-1\r\n" } else { "_\r\n" };
         self.hears_raw(null);
     }
@@ -227,8 +227,8 @@ fn a_flush_invalidates_all_keys() {
             cacher.read("GET k");
             assert_eq!(other.info("tracking_total_keys"), "1");
             other.cmd(flush);
-            cacher.hears_that_all_is_gone();
-            broadcast.hears_that_all_is_gone();
+            cacher.hears_that_all_is_invalid();
+            broadcast.hears_that_all_is_invalid();
             assert_eq!(other.info("tracking_total_keys"), "0");
             assert_eq!(other.info("tracking_total_items"), "0");
         }
@@ -254,7 +254,7 @@ fn a_client_gets_invalidations_of_its_own_changes_after_the_replies() {
     cacher.conn.expect_bytes(b"*4\r\n+OK\r\n$1\r\n1\r\n+OK\r\n+OK\r\n");
     cacher.hears(&["a"]);
     cacher.hears(&["b"]);
-    cacher.hears_that_all_is_gone();
+    cacher.hears_that_all_is_invalid();
     cacher.conn.expect_bytes(b"+PONG\r\n");
 }
 
@@ -297,10 +297,10 @@ fn optin_and_optout_choose_the_tracked_keys() {
             cacher.conn.cmd(&caching);
             cacher.conn.pipeline(&["MULTI", "GET exec1", "GET exec2", "EXEC"]);
             cacher.conn.pipeline(&["MULTI", &caching, "GET inner", "EXEC"]);
-            let told = if word == "YES" { &chosen[..] } else { &plain[..] };
+            let tracked = if word == "YES" { &chosen[..] } else { &plain[..] };
             for key in chosen.iter().chain(&plain) {
                 other.cmd(&format!("SET {key} 1"));
-                if told.contains(key) {
+                if tracked.contains(key) {
                     cacher.hears(&[key]);
                 }
             }
@@ -322,7 +322,7 @@ fn keys_are_remembered_however_late_a_slow_script_reads_them() {
             ("OPTOUT", None, true),
             ("OPTOUT", Some("CLIENT CACHING NO"), false),
         ];
-        for (options, caching, told) in cases {
+        for (options, caching, is_notified) in cases {
             until_slow(server, |turns| {
                 let slow = format!(
                     "EVAL \"redis.call('GET', KEYS[1]) for i = 1, {turns} do end \
@@ -334,7 +334,7 @@ fn keys_are_remembered_however_late_a_slow_script_reads_them() {
                 }
                 cacher.read(&slow);
                 other.pipeline(&["SET early 1", "SET late 1"]);
-                if told {
+                if is_notified {
                     cacher.hears(&["early"]);
                     cacher.hears(&["late"]);
                 }
@@ -347,7 +347,7 @@ fn keys_are_remembered_however_late_a_slow_script_reads_them() {
                 for key in keys {
                     other.cmd(&format!("SET {key} 2"));
                 }
-                if told {
+                if is_notified {
                     keys.iter().for_each(|key| cacher.hears(&[key]));
                 }
                 cacher.heard_all();
@@ -402,7 +402,7 @@ fn a_broadcast_follows_the_replies_of_its_pipeline() {
 }
 
 #[test]
-fn a_client_is_notified_when_its_redirection_target_is_gone() {
+fn a_client_is_notified_when_its_redirection_target_is_closed() {
     let server = with_workers(3).start();
     let [mut ear, mut other] = server.connections();
     let id = ear.id();
@@ -486,10 +486,10 @@ fn the_tracking_table_is_bounded_and_removed_keys_are_invalidated() {
         for key in 0..100 {
             cacher.conn.send(&format!("GET {key}"));
         }
-        let (mut told, mut replies) = (0, 0);
+        let (mut notified, mut replies) = (0, 0);
         let mut hear = |conn: &mut Conn, replies: &mut i32| match conn.reply() {
-            Reply::Push(_) => told += 1,
-            Reply::Array(items) if items.len() == 3 => told += 1,
+            Reply::Push(_) => notified += 1,
+            Reply::Array(items) if items.len() == 3 => notified += 1,
             _ => *replies += 1,
         };
         while replies < 100 {
@@ -507,7 +507,7 @@ fn the_tracking_table_is_bounded_and_removed_keys_are_invalidated() {
         while ends == 0 {
             hear(conn, &mut ends);
         }
-        assert_eq!(told, 90);
+        assert_eq!(notified, 90);
     });
 }
 
@@ -690,8 +690,8 @@ fn changes_of_a_slow_script_are_invalidated_when_it_ends() {
                       for i = 1, 20000000 do n = n + i % 7 end return 1";
         assert_eq!(writer.call(&["EVAL", source, "1", "k"]).integer(), 1);
         // The message must arrive without a further write.
-        let told = cacher.conn.reply();
-        assert!(told.to_string().contains("invalidate"), "{options}: {told}");
+        let message = cacher.conn.reply();
+        assert!(message.to_string().contains("invalidate"), "{options}: {message}");
     }
 }
 

@@ -41,8 +41,8 @@ fn an_error_while_queueing_aborts_and_one_while_running_does_not() {
         let mut conn = server.connect();
         for line in ["nosuch", "GET", "DISCARD x", "CLIENT NOSUCH", "SHUTDOWN"] {
             queue(&mut conn, &["SET k 1"]);
-            let answer = conn.cmd(line).to_string();
-            assert!(answer.starts_with("(error) ERR"), "{line}: {answer}");
+            let reply = conn.cmd(line).to_string();
+            assert!(reply.starts_with("(error) ERR"), "{line}: {reply}");
             assert_reply!(conn, "SET k 2", "QUEUED");
             assert_reply!(conn, "EXEC", ABORTED);
             assert_reply!(conn, "EXISTS k", "(integer) 0");
@@ -53,10 +53,10 @@ fn an_error_while_queueing_aborts_and_one_while_running_does_not() {
         assert_reply!(conn, "EXEC", ABORTED);
         queue(&mut conn, &["SET k x", "LPUSH k 1", "SELECT 99", "SET l y"]);
         let wrong_type = "WRONGTYPE Operation against a key holding the wrong kind of value";
-        let answer = format!(
+        let reply = format!(
             "1) OK\n2) (error) {wrong_type}\n3) (error) ERR DB index is out of range\n4) OK"
         );
-        assert_reply!(conn, "EXEC", answer);
+        assert_reply!(conn, "EXEC", reply);
     });
 }
 
@@ -92,9 +92,9 @@ fn select_within_a_transaction_applies_to_later_commands() {
         let lines =
             ["SET k 0", "SELECT 3", "SET k 3", "SELECT 77", "APPEND k !", "SELECT 1", "GET k"];
         queue(&mut conn, &lines);
-        let answer = "1) OK\n2) OK\n3) OK\n4) (error) ERR DB index is out of range\n\
+        let reply = "1) OK\n2) OK\n3) OK\n4) (error) ERR DB index is out of range\n\
                       5) (integer) 2\n6) OK\n7) (nil)";
-        assert_reply!(conn, "EXEC", answer);
+        assert_reply!(conn, "EXEC", reply);
         conn.cmd("SELECT 3");
         assert_reply!(conn, "GET k", "\"3!\"");
     });
@@ -107,11 +107,11 @@ fn a_rejected_select_leaves_later_commands_in_their_database() {
         admin.cmd("ACL SETUSER bob on nopass ~* +@all -select");
         let mut conn = server.connect();
         queue(&mut conn, &["AUTH bob x", "SELECT 1", "SET k bob", "GET k"]);
-        let answer = "1) OK\n2) (error) NOPERM ACLs rules changed between the moment the \
+        let reply = "1) OK\n2) (error) NOPERM ACLs rules changed between the moment the \
                       transaction was accumulated and the EXEC call. This command is no longer \
                       allowed for the following reason: no permission to execute the command or \
                       subcommand\n3) OK\n4) \"bob\"";
-        assert_reply!(conn, "EXEC", answer);
+        assert_reply!(conn, "EXEC", reply);
         assert_reply!(admin, "GET k", "\"bob\"");
         // The replies are the same if the permission is revoked while the commands are queued.
         let mut conn = server.connect();
@@ -119,11 +119,11 @@ fn a_rejected_select_leaves_later_commands_in_their_database() {
         conn.cmd("AUTH ann x");
         queue(&mut conn, &["SELECT 1", "SET k ann", "GET k"]);
         admin.cmd("ACL SETUSER ann -select");
-        let answer = "1) (error) NOPERM ACLs rules changed between the moment the \
+        let reply = "1) (error) NOPERM ACLs rules changed between the moment the \
                       transaction was accumulated and the EXEC call. This command is no longer \
                       allowed for the following reason: no permission to execute the command or \
                       subcommand\n2) OK\n3) \"ann\"";
-        assert_reply!(conn, "EXEC", answer);
+        assert_reply!(conn, "EXEC", reply);
     });
 }
 
@@ -236,8 +236,8 @@ fn watched_keys_that_change_make_exec_return_null() {
             assert_reply!(conn, "WATCH k k other", "OK");
             other.cmd(line);
             queue(&mut conn, &["PING"]);
-            let answer = if runs { "1) PONG" } else { "(nil)" };
-            assert_reply!(conn, "EXEC", answer);
+            let reply = if runs { "1) PONG" } else { "(nil)" };
+            assert_reply!(conn, "EXEC", reply);
             // The watch ends in either case.
             other.cmd("SET other 1");
             queue(&mut conn, &["PING"]);
@@ -467,10 +467,10 @@ fn closed_sessions_leave_no_watches() {
     each_config(|server| {
         let mut other = server.connect();
         for _ in 0..3 {
-            let mut gone = server.connect();
-            gone.cmd("WATCH a b c");
-            gone.cmd("MULTI");
-            gone.cmd("SET a 1");
+            let mut disconnected = server.connect();
+            disconnected.cmd("WATCH a b c");
+            disconnected.cmd("MULTI");
+            disconnected.cmd("SET a 1");
         }
         wait_until("they are gone", || other.info("connected_clients") == "1");
         assert_reply!(other, "SET a 2", "OK");

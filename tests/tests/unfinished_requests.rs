@@ -71,9 +71,12 @@ fn memory_follows_the_bytes_that_arrived() {
                 });
                 assert!(follows, "{sent} bytes were sent, and {grown} are taken");
                 if !subject_is_redis() {
-                    let told = number(&mut control, "mem_clients_input");
+                    let reported = number(&mut control, "mem_clients_input");
                     let most = sent + sent / 4 + (CLIENTS * 4096) as u64;
-                    assert!((sent..=most).contains(&told), "{sent} bytes were sent, INFO: {told}");
+                    assert!(
+                        (sent..=most).contains(&reported),
+                        "{sent} bytes were sent, INFO: {reported}"
+                    );
                 }
             },
         );
@@ -106,11 +109,11 @@ fn all_of_them_together_stay_below_the_limit_and_the_largest_go_first() {
             }
             // Four or five of the ten fit in addition to the small ones.
             wait_until("the rest is gone", || {
-                let gone = number(&mut control, "client_input_total_limit_disconnections");
-                gone >= 5 && number(&mut control, "connected_clients") == 61 - gone
+                let closed = number(&mut control, "client_input_total_limit_disconnections");
+                closed >= 5 && number(&mut control, "connected_clients") == 61 - closed
             });
-            let gone = number(&mut control, "client_input_total_limit_disconnections");
-            assert!(gone <= 6, "{gone} were closed");
+            let closed = number(&mut control, "client_input_total_limit_disconnections");
+            assert!(closed <= 6, "{closed} were closed");
             assert!(number(&mut control, "mem_clients_input") <= 8 << 20);
             assert!(server.log().contains("input-total-limit (8388608 bytes)"), "{}", server.log());
             // No other client was closed, and ordinary requests are served.

@@ -20,7 +20,7 @@ fn watch(conn: &mut Conn, keys: usize) {
 
 /// A field of INFO brisk or INFO clients.
 #[track_caller]
-fn figure(text: &str, field: &str) -> usize {
+fn metric(text: &str, field: &str) -> usize {
     let value = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
     value.and_then(|value| value.trim_end().parse().ok()).expect("INFO has the field")
 }
@@ -30,9 +30,9 @@ fn figure(text: &str, field: &str) -> usize {
 fn runs(conn: &mut Conn) -> bool {
     assert_reply!(conn, "MULTI", "OK");
     assert_reply!(conn, "PING", "QUEUED");
-    let answer = conn.cmd("EXEC").to_string();
-    assert!(answer == "1) PONG" || answer == "(nil)", "{answer}");
-    answer != "(nil)"
+    let reply = conn.cmd("EXEC").to_string();
+    assert!(reply == "1) PONG" || reply == "(nil)", "{reply}");
+    reply != "(nil)"
 }
 
 /// Runs the test on each back end, with one worker.
@@ -59,7 +59,7 @@ fn watches_that_have_ended_leave_in_slices_between_requests_of_others() {
             lines.resize(1000 << attempt, "INFO brisk");
             let replies = conn.pipeline(&lines);
             assert_reply!(other, "PING", "PONG");
-            let left = replies[1..].iter().map(|reply| figure(&reply.text(), "leftover_watches"));
+            let left = replies[1..].iter().map(|reply| metric(&reply.text(), "leftover_watches"));
             let left: Vec<usize> = left.collect();
             // UNWATCH itself has removed no watch. They are removed in slices, of which the last may be smaller.
             assert_eq!(left[0], WATCHED);
@@ -92,9 +92,9 @@ fn ended_watches_do_not_affect_the_session() {
             let replies = conn.pipeline(&lines);
             if !subject_is_redis() {
                 let [clients, brisk] = [&replies[end.len()], &replies[end.len() + 1]];
-                assert_eq!(figure(&clients.text(), "watching_clients"), 0);
-                assert_eq!(figure(&clients.text(), "total_watched_keys"), 0);
-                assert_eq!(figure(&brisk.text(), "leftover_watches"), KEYS, "{end:?}");
+                assert_eq!(metric(&clients.text(), "watching_clients"), 0);
+                assert_eq!(metric(&clients.text(), "total_watched_keys"), 0);
+                assert_eq!(metric(&brisk.text(), "leftover_watches"), KEYS, "{end:?}");
             }
             // Change keys that were watched, and keys that are watched again.
             for (line, wanted) in [
@@ -131,8 +131,8 @@ fn a_key_watched_again_stays_watched_after_leftover_cleanup() {
             let replies =
                 conn.pipeline(&["UNWATCH", "WATCH key:0 key:2999", "INFO brisk", "INFO clients"]);
             // Each WATCH removes as many leftover watches as it adds.
-            assert_eq!(figure(&replies[2].text(), "leftover_watches"), KEYS - 2);
-            assert_eq!(figure(&replies[3].text(), "watching_clients"), 2);
+            assert_eq!(metric(&replies[2].text(), "leftover_watches"), KEYS - 2);
+            assert_eq!(metric(&replies[3].text(), "watching_clients"), 2);
             wait_until("all are taken out", || other.info("leftover_watches") == "0");
             assert_eq!(other.info("total_watched_keys"), "2");
             other.cmd(line);
@@ -186,7 +186,7 @@ fn repeated_watch_and_unwatch_leaves_bounded_leftovers() {
             (0..10).flat_map(|_| [line.as_str(), "UNWATCH", "INFO brisk"]).collect();
         let replies = conn.pipeline(&lines);
         for reply in replies.chunks(3) {
-            assert!(figure(&reply[2].text(), "leftover_watches") <= KEYS);
+            assert!(metric(&reply[2].text(), "leftover_watches") <= KEYS);
         }
     });
 }

@@ -313,12 +313,12 @@ const CHECK: Layers = Layers {
 const BENCHMARK: Layers = Layers {
     sources: "crates/benchmark/src",
     order: &[
-        &["onlooker"],
+        &["monitor"],
         &["scan"],
         &["error"],
         &["clock"],
         &["load"],
-        &["ask", "cluster", "engine", "library", "outcome"],
+        &["cluster", "engine", "library", "outcome", "requester"],
         &["resources"],
         &["subject"],
         &["report"],
@@ -594,23 +594,23 @@ fn imports(path: &str, own: &str, text: &str) -> Vec<(usize, String)> {
             let above = |directory: &str| {
                 directory.rsplit_once('/').map_or("", |(above, _)| above).to_owned()
             };
-            let (mut behind, mut directory) = (&code[at + start.len()..], above(own));
-            while let Some(rest) = behind.strip_prefix("super::") {
-                (behind, directory) = (rest, above(&directory));
+            let (mut after, mut directory) = (&code[at + start.len()..], above(own));
+            while let Some(rest) = after.strip_prefix("super::") {
+                (after, directory) = (rest, above(&directory));
             }
             let line = before.matches('\n').count() + 1;
             let within = |path: String| format!("{directory}/{path}").trim_matches('/').to_owned();
-            found.extend(expand(behind).into_iter().map(|path| (line, within(path))));
+            found.extend(expand(after).into_iter().map(|path| (line, within(path))));
         }
     }
     found
 }
 
 /// The paths after `crate::`, one for each name in a list in braces.
-fn expand(behind: &str) -> Vec<String> {
+fn expand(after: &str) -> Vec<String> {
     let end = |c: char| !(c.is_alphanumeric() || c == '_' || c == ':');
-    let head = &behind[..behind.find(end).unwrap_or(behind.len())];
-    let rest = &behind[head.len()..];
+    let head = &after[..after.find(end).unwrap_or(after.len())];
+    let rest = &after[head.len()..];
     let head = head.trim_end_matches(':').replace("::", "/");
     if !rest.starts_with('{') {
         return vec![head];

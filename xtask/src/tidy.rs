@@ -154,7 +154,7 @@ pub(crate) fn main() -> Result<bool> {
         let text = fs::read_to_string(file).with_context(|| path.clone())?;
         findings.extend(check(&path, &text));
         findings.extend(layers::check(&path, &text));
-        findings.extend(beside_its_parts(&path, &files, file));
+        findings.extend(is_next_to_its_directory(&path, &files, file));
         texts.insert(path, text);
     }
     findings.extend(tests_that_never_run(&texts));
@@ -224,7 +224,7 @@ fn check(path: &str, text: &str) -> Vec<Finding> {
 }
 
 /// A module with submodules must be `name/mod.rs`, so that all of it is in one directory.
-fn beside_its_parts(path: &str, files: &[PathBuf], file: &Path) -> Option<Finding> {
+fn is_next_to_its_directory(path: &str, files: &[PathBuf], file: &Path) -> Option<Finding> {
     let directory = file.with_extension("");
     let has_parts = file.extension().is_some_and(|end| end == "rs")
         && files.iter().any(|other| {
@@ -365,7 +365,7 @@ mod tests {
     fn a_module_file_next_to_its_directory_is_found() {
         let files = ["a/gate.rs", "a/gate/lock.rs", "a/door.rs", "a/door/transcript.txt"];
         let files: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
-        let found = |path: &str| beside_its_parts(path, &files, Path::new(path)).is_some();
+        let found = |path: &str| is_next_to_its_directory(path, &files, Path::new(path)).is_some();
         assert_eq!(["a/gate.rs", "a/gate/lock.rs", "a/door.rs"].map(found), [true, false, false]);
     }
 

@@ -64,7 +64,7 @@ pub(crate) const CASES: [Case; 10] = [
 
 /// The results of one measurement.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Figures {
+pub(crate) struct Measurements {
     pub(crate) per_s: f64,
     pub(crate) p50_us: f64,
     pub(crate) p99_us: f64,
@@ -79,7 +79,7 @@ impl Case {
         matches!(self.load, Load::Idle(_))
     }
 
-    pub(crate) async fn measure<S: Subject>(&self, options: &Options) -> Result<Figures> {
+    pub(crate) async fn measure<S: Subject>(&self, options: &Options) -> Result<Measurements> {
         let far = options.far.as_ref().filter(|_| matches!(self.load, Load::Far(_)));
         let server = far.unwrap_or(&options.server);
         let client = S::connect(server).await?;
@@ -91,14 +91,14 @@ impl Case {
         match self.load {
             Load::Callers(count) => fan(&client, &keys, count, false, options).await,
             Load::Far(count) => {
-                let figures = fan(&client, &keys, count, false, options).await?;
-                Ok(Figures { extra: Some(figures.per_s * FAR_S / count as f64), ..figures })
+                let measurements = fan(&client, &keys, count, false, options).await?;
+                Ok(Measurements { extra: Some(measurements.per_s * FAR_S / count as f64), ..measurements })
             }
             Load::Mixed(count) => {
                 client.set(BIG_KEY, &"x".repeat(BIG_BYTES)).await?;
                 let small = fan(&client, &keys, count, false, options).await?;
                 let mixed = fan(&client, &keys, count, true, options).await?;
-                Ok(Figures { extra: Some(small.p99_us), ..mixed })
+                Ok(Measurements { extra: Some(small.p99_us), ..mixed })
             }
             Load::Batches(size) => batches(&client, &keys, size, options).await,
             Load::Rate(per_s) => open(&client, &keys, per_s, options).await,
@@ -128,11 +128,11 @@ impl Meter {
     }
 
     /// The results for `done` operations. Only those in the histogram were timed.
-    fn figures(&self, done: u64) -> Result<Figures> {
+    fn measurements(&self, done: u64) -> Result<Measurements> {
         let took = self.begun.elapsed();
         let us = |quantile: f64| self.times.value_at_quantile(quantile) as f64 / 1000.0;
         let done = done as f64;
-        Ok(Figures {
+        Ok(Measurements {
             per_s: done / took.as_secs_f64(),
             p50_us: us(0.5),
             p99_us: us(0.99),
@@ -154,7 +154,7 @@ async fn fan<S: Subject>(
     callers: usize,
     has_big: bool,
     options: &Options,
-) -> Result<Figures> {
+) -> Result<Measurements> {
     let stop = Arc::new(AtomicBool::new(false));
     let spawn = |caller: usize| {
         let (client, keys, stop) = (client.clone(), Arc::clone(keys), Arc::clone(&stop));
@@ -188,7 +188,7 @@ async fn fan<S: Subject>(
         meter.times.add(times)?;
         all += done;
     }
-    meter.figures(all)
+    meter.measurements(all)
 }
 
 /// One caller sends a whole batch at a time. Latencies are those of batches.
@@ -197,7 +197,7 @@ async fn batches<S: Subject>(
     keys: &Arc<Vec<String>>,
     size: usize,
     options: &Options,
-) -> Result<Figures> {
+) -> Result<Measurements> {
     let (client, keys, time) = (client.clone(), Arc::clone(keys), options.time);
     let mut meter = Meter::start(options)?;
     let task = tokio::spawn(async move {
@@ -216,7 +216,7 @@ async fn batches<S: Subject>(
     });
     let (times, done) = task.await??;
     meter.times.add(times)?;
-    meter.figures(done)
+    meter.measurements(done)
 }
 
 /// Sends this number of requests per second, each in a separate task. Latencies are measured from the time at which a
@@ -226,7 +226,7 @@ async fn open<S: Subject>(
     keys: &Arc<Vec<String>>,
     per_s: usize,
     options: &Options,
-) -> Result<Figures> {
+) -> Result<Measurements> {
     let wanted = (options.time.as_secs_f64() * per_s as f64) as usize;
     let gap = Duration::from_secs_f64(1.0 / per_s as f64);
     let (client, keys) = (client.clone(), Arc::clone(keys));
@@ -259,7 +259,7 @@ async fn open<S: Subject>(
         Ok::<_, anyhow::Error>(times)
     });
     meter.times.add(pacer.await??)?;
-    meter.figures(wanted as u64)
+    meter.measurements(wanted as u64)
 }
 
 /// Resident memory in KiB for each of many clients that have sent one request.
@@ -302,8 +302,8 @@ fn cpu() -> Result<Duration> {
 fn server_cpu(pid: Option<u32>) -> Result<f64> {
     let Some(pid) = pid else { return Ok(0.0) };
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
-    let behind_name = stat.rsplit(')').next().context("stat")?;
-    let ticks = |at: usize| behind_name.split_whitespace().nth(at).and_then(|word| word.parse().ok());
+    let after_name = stat.rsplit(')').next().context("stat")?;
+    let ticks = |at: usize| after_name.split_whitespace().nth(at).and_then(|word| word.parse().ok());
     let ticks: Option<f64> = ticks(11).zip(ticks(12)).map(|(user, system): (f64, f64)| user + system);
     Ok(ticks.context("stat")? / 100.0)
 }

@@ -30,7 +30,7 @@ mod report;
 mod subjects;
 
 use anyhow::{Context, Result, bail, ensure};
-use cases::{CASES, Case, Figures, Load};
+use cases::{CASES, Case, Measurements, Load};
 use report::Results;
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -77,19 +77,19 @@ fn main() -> Result<()> {
             eprintln!("{}: left out without --far", case.name);
             continue;
         }
-        let mut found: BTreeMap<&str, Vec<Figures>> = BTreeMap::new();
+        let mut found: BTreeMap<&str, Vec<Measurements>> = BTreeMap::new();
         for round in 0..options.rounds {
             for at in 0..NAMES.len() {
                 let name = NAMES[(at + round) % NAMES.len()];
                 if options.client.as_ref().is_some_and(|client| client != name) {
                     continue;
                 }
-                let figures = match case.load {
+                let measurements = match case.load {
                     // Measure in a separate process, because memory that an earlier client has freed would be reused.
                     Load::Idle(_) => idle_in_child(name)?,
                     _ => runtime.block_on(turn(name, case, &options))?,
                 };
-                found.entry(name).or_default().push(figures);
+                found.entry(name).or_default().push(measurements);
             }
         }
         if !options.markdown {
@@ -138,7 +138,7 @@ fn options() -> Result<Options> {
     Ok(options)
 }
 
-async fn turn(name: &str, case: &Case, options: &Options) -> Result<Figures> {
+async fn turn(name: &str, case: &Case, options: &Options) -> Result<Measurements> {
     match name {
         "brisk" => case.measure::<Brisk>(options).await,
         "redis-rs" => case.measure::<Redis>(options).await,
@@ -156,13 +156,13 @@ async fn idle(name: &str, options: &Options) -> Result<f64> {
     }
 }
 
-fn idle_in_child(name: &str) -> Result<Figures> {
+fn idle_in_child(name: &str) -> Result<Measurements> {
     let output = Command::new(std::env::current_exe()?)
         .args(std::env::args().skip(1))
         .env(IDLE_CHILD, name)
         .output()?;
-    let told = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{name}: {told}");
+    let output_text = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{name}: {output_text}");
     let kib = String::from_utf8(output.stdout)?.trim().parse()?;
-    Ok(Figures { extra: Some(kib), ..Figures::default() })
+    Ok(Measurements { extra: Some(kib), ..Measurements::default() })
 }

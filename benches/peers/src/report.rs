@@ -1,11 +1,11 @@
 //! Tables of the results: medians over the rounds, and medians of the ratios to each of the other clients.
 
 use crate::NAMES;
-use crate::cases::{Case, Figures};
+use crate::cases::{Case, Measurements};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-pub(crate) type Found = BTreeMap<&'static str, Vec<Figures>>;
+pub(crate) type Found = BTreeMap<&'static str, Vec<Measurements>>;
 pub(crate) type Results = Vec<(&'static Case, Found)>;
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -13,16 +13,16 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-fn of(rounds: &[Figures], figure: impl Fn(&Figures) -> f64) -> f64 {
-    median(rounds.iter().map(figure).collect())
+fn of(rounds: &[Measurements], metric: impl Fn(&Measurements) -> f64) -> f64 {
+    median(rounds.iter().map(metric).collect())
 }
 
 /// The median over the rounds of the ratio of our result to another client's.
-fn ratio(ours: &[Figures], theirs: &[Figures], figure: impl Fn(&Figures) -> f64) -> f64 {
-    median(ours.iter().zip(theirs).map(|(ours, theirs)| figure(ours) / figure(theirs)).collect())
+fn ratio(ours: &[Measurements], theirs: &[Measurements], metric: impl Fn(&Measurements) -> f64) -> f64 {
+    median(ours.iter().zip(theirs).map(|(ours, theirs)| metric(ours) / metric(theirs)).collect())
 }
 
-fn others(found: &Found) -> impl Iterator<Item = (&'static str, &Vec<Figures>)> {
+fn others(found: &Found) -> impl Iterator<Item = (&'static str, &Vec<Measurements>)> {
     NAMES.iter().filter_map(|name| {
         (*name != "brisk").then(|| found.get(name).map(|rounds| (*name, rounds))).flatten()
     })
@@ -47,7 +47,7 @@ pub(crate) fn table(case: &Case, found: &Found) -> String {
         }
         if name == "brisk" {
             for (other, theirs) in others(found) {
-                let of = |figure: fn(&Figures) -> f64| ratio(rounds, theirs, figure);
+                let of = |metric: fn(&Measurements) -> f64| ratio(rounds, theirs, metric);
                 let _ = match case.is_memory() {
                     true => write!(text, "  {other}: {:.2}", of(|f| f.extra.unwrap_or_default())),
                     false => write!(
@@ -73,13 +73,13 @@ pub(crate) fn markdown(results: &Results) -> String {
         for name in NAMES {
             let Some(rounds) = found.get(name) else { continue };
             let ours = found.get("brisk").filter(|_| name != "brisk");
-            let cell = |figure: fn(&Figures) -> f64, digits: usize| {
-                let value = of(rounds, figure);
+            let cell = |metric: fn(&Measurements) -> f64, digits: usize| {
+                let value = of(rounds, metric);
                 if case.is_memory() {
                     return "–".to_owned();
                 }
                 match ours {
-                    Some(ours) => format!("{value:.digits$} ({:.2})", ratio(ours, rounds, figure)),
+                    Some(ours) => format!("{value:.digits$} ({:.2})", ratio(ours, rounds, metric)),
                     None => format!("{value:.digits$}"),
                 }
             };

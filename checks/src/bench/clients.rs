@@ -26,7 +26,7 @@ struct Seen {
 
 impl Seen {
     fn median(rounds: &[Seen]) -> Seen {
-        let of = |figure: fn(&Seen) -> f64| median(&rounds.iter().map(figure).collect::<Vec<_>>());
+        let of = |metric: fn(&Seen) -> f64| median(&rounds.iter().map(metric).collect::<Vec<_>>());
         Seen {
             p50_ms: of(|seen| seen.p50_ms),
             p999_ms: of(|seen| seen.p999_ms),
@@ -57,12 +57,12 @@ pub(crate) fn list(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let theirs = measure(&sides.theirs).context("peer")?;
     for (at, when) in ["alone", "during CLIENT LIST"].into_iter().enumerate() {
         let (ours, theirs) = (&ours[at], &theirs[at]);
-        let figures = [
+        let metrics = [
             ("median", ours.p50_ms, theirs.p50_ms, Limit::None),
             ("p99.9", ours.p999_ms, theirs.p999_ms, Limit::Ratio(1.0)),
             ("longest", ours.max_ms, theirs.max_ms, Limit::None),
         ];
-        for (name, ours, theirs, limit) in figures {
+        for (name, ours, theirs, limit) in metrics {
             report.add(Row {
                 what: format!("GET of {WORKING} clients, {name}, {when}"),
                 unit: "ms",
@@ -98,14 +98,15 @@ fn work(server: &Server, requests: usize, with_lists: bool) -> Result<Seen> {
                 ready.wait();
                 let mut peer = connected?;
                 while !done.load(Ordering::Relaxed) {
-                    peer.ask(&["CLIENT", "LIST"])?;
+                    peer.request(&["CLIENT", "LIST"])?;
                     lists += 1;
                 }
             }
             Ok(f64::from(lists) / begun.elapsed().as_secs_f64())
         });
-        let working: Vec<_> =
-            (0..WORKING).map(|at| scope.spawn(move || ask(server, ready, at, requests))).collect();
+        let working: Vec<_> = (0..WORKING)
+            .map(|at| scope.spawn(move || time_gets(server, ready, at, requests)))
+            .collect();
         let mut times = Vec::with_capacity(requests * WORKING);
         let mut failed = None;
         for thread in working {
@@ -127,16 +128,21 @@ fn work(server: &Server, requests: usize, with_lists: bool) -> Result<Seen> {
     Ok(Seen { p50_ms: at(0.5), p999_ms: at(0.999), max_ms: at(1.0), lists_per_second })
 }
 
-fn ask(server: &Server, ready: &Barrier, client: usize, requests: usize) -> Result<Vec<Duration>> {
+fn time_gets(
+    server: &Server,
+    ready: &Barrier,
+    client: usize,
+    requests: usize,
+) -> Result<Vec<Duration>> {
     let connected = load_from_here().and_then(|()| Peer::connect(&server.address()));
     ready.wait();
     let mut peer = connected?;
     let mut times = Vec::with_capacity(requests);
     for number in 0..requests as u64 {
         let key = format!("key:{:012}", (number * 7_919 + client as u64) % KEYS);
-        let asked = Instant::now();
-        peer.ask(&["GET", &key])?;
-        times.push(asked.elapsed());
+        let sent_at = Instant::now();
+        peer.request(&["GET", &key])?;
+        times.push(sent_at.elapsed());
     }
     Ok(times)
 }

@@ -5,7 +5,7 @@
 //! ones before each run.
 
 use super::Setup;
-use super::load::{Rate, Run, benchmark, tell};
+use super::load::{Rate, Run, benchmark, send_commands};
 use super::report::{Limit, Report, Row, median};
 use super::sides::Sides;
 use anyhow::{Result, bail};
@@ -196,7 +196,7 @@ fn fixtures(server: &Server) -> Result<()> {
         "HSET timed a xxx b xxx".to_owned(),
         "SADD set:b nothing".to_owned(),
     ];
-    tell(server, single.iter().map(|line| split(line)))?;
+    send_commands(server, single.iter().map(|line| split(line)))?;
     for template in [
         "PFADD hll first:{i}",
         "PFADD hll:b second:{i}",
@@ -211,7 +211,7 @@ fn fixtures(server: &Server) -> Result<()> {
         "XADD stream {n}-1 field value",
         "XADD stream:b {n}-1 field value",
     ] {
-        tell(server, hundred(template))?;
+        send_commands(server, hundred(template))?;
     }
     let place = |i: u64| {
         let (east, north) = (i * 7919 % 10_000, i * 104_729 % 10_000);
@@ -221,13 +221,13 @@ fn fixtures(server: &Server) -> Result<()> {
             46 + i / 4 % 4
         ))
     };
-    tell(server, (0..100).map(place))?;
+    send_commands(server, (0..100).map(place))?;
     let groups = [
         "XGROUP CREATE stream group 0",
         "XGROUP CREATE stream:b group 0",
         "XREADGROUP GROUP group me STREAMS stream >",
     ];
-    tell(server, groups.iter().map(|line| split(line)))
+    send_commands(server, groups.iter().map(|line| split(line)))
 }
 
 fn fill_in(template: &str, i: u64) -> String {
@@ -271,7 +271,7 @@ fn is_known(server: &Server, command: &[&str]) -> Result<bool> {
     let mut peer = Peer::connect(&server.address())?;
     let words: Vec<String> =
         command.iter().map(|word| word.replace("__rand_int__", "000000000000")).collect();
-    let reply = peer.ask(&words)?;
+    let reply = peer.request(&words)?;
     if reply.starts_with(b"-ERR unknown command") {
         return Ok(false);
     }
@@ -326,7 +326,7 @@ pub(crate) fn measure(
                 if let Some(template) = case.before {
                     let words = |i| fill_in(template, i).split(' ').map(str::to_owned).collect();
                     // If the peer does not know the command, it needs no elements for it.
-                    tell(servers[i], (0..operations + SPARE).map(words))?;
+                    send_commands(servers[i], (0..operations + SPARE).map(words))?;
                 }
                 if is_known(servers[i], &command)? {
                     rates[i].push(benchmark(servers[i], &run)?);

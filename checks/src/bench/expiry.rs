@@ -18,7 +18,7 @@ const KEYS: u64 = 1_000_000;
 const KEYS_PER_SECOND_MIN: u64 = 100_000;
 const BATCH: u64 = 500;
 /// The limit for removing all keys after their expiry time, in ms.
-const GONE_MS_MAX: f64 = 1000.0;
+const REMOVAL_MS_MAX: f64 = 1000.0;
 /// The limit for the waits of other clients, in ms.
 const WAIT_MS_MAX: f64 = 1.0;
 /// How long before the expiry time the measurement of other clients begins.
@@ -52,7 +52,7 @@ fn fill(peer: &mut Peer, count: u64, deadline: Duration) -> Result<()> {
 /// The results of one run, in ms.
 struct Found {
     /// From the expiry time until all keys are removed.
-    gone: f64,
+    removal: f64,
     /// The longest GET of another client in this time.
     wait: f64,
     /// The longest GET while no key expires, which shows the noise of the machine.
@@ -64,7 +64,7 @@ struct Found {
 
 impl Found {
     const NOTHING: Found = Found {
-        gone: f64::INFINITY,
+        removal: f64::INFINITY,
         wait: f64::INFINITY,
         calm: f64::INFINITY,
         round: f64::INFINITY,
@@ -72,7 +72,7 @@ impl Found {
 
     fn least(&self, other: &Found) -> Found {
         Found {
-            gone: self.gone.min(other.gone),
+            removal: self.removal.min(other.removal),
             wait: self.wait.min(other.wait),
             calm: self.calm.min(other.calm),
             round: self.round.min(other.round),
@@ -90,16 +90,16 @@ fn measure(server: &Server, count: u64) -> Result<Found> {
     pass(until(BEFORE + CALM))?;
     let calm = watch(server, || pass(until(BEFORE)))?.0;
     server.connect().cmd("CONFIG RESETSTAT");
-    let (times, gone) = watch(server, || {
+    let (times, removal) = watch(server, || {
         // The other client's own key remains.
-        let gone = holds_within(PATIENCE, || {
-            peer.ask(&["DBSIZE"]).is_ok_and(|reply| reply == b":1\r\n" || reply == b":0\r\n")
+        let all_removed = holds_within(PATIENCE, || {
+            peer.request(&["DBSIZE"]).is_ok_and(|reply| reply == b":1\r\n" || reply == b":0\r\n")
         });
-        ensure!(gone, "{}: keys are left after {PATIENCE:?}", server.address());
+        ensure!(all_removed, "{}: keys are left after {PATIENCE:?}", server.address());
         Ok(since_epoch().saturating_sub(deadline).as_secs_f64() * 1000.0)
     })?;
     Ok(Found {
-        gone,
+        removal,
         wait: percentile_ms(&times, 100),
         calm: percentile_ms(&calm, 100),
         round: longest_round_ms(server).unwrap_or(f64::INFINITY),
@@ -119,7 +119,7 @@ pub(crate) fn expiry(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     }
     type Of = fn(&Found) -> f64;
     let rows: [(&str, Limit, Of); 4] = [
-        ("removed after the expiry time", Limit::Most(GONE_MS_MAX), |found| found.gone),
+        ("removed after the expiry time", Limit::Most(REMOVAL_MS_MAX), |found| found.removal),
         ("longest round of the event loop", Limit::Most(WAIT_MS_MAX), |found| found.round),
         ("longest GET of another client", Limit::None, |found| found.wait),
         ("longest GET in the idle second before", Limit::None, |found| found.calm),
@@ -132,7 +132,7 @@ pub(crate) fn expiry(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
             ),
             unit: "ms",
             ours: of(&found[0]),
-            theirs: found.last().map(of).filter(|figure| figure.is_finite()),
+            theirs: found.last().map(of).filter(|metric| metric.is_finite()),
             limit,
         });
     }

@@ -39,16 +39,16 @@ pub(crate) fn generator(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
                     rounds[i].push(run(programs[i], server.port(), test, pipeline, operations)?);
                 }
             }
-            let of = |i: usize, figure: fn(&Spent) -> f64| {
-                median(&rounds[i].iter().map(figure).collect::<Vec<_>>())
+            let of = |i: usize, metric: fn(&Spent) -> f64| {
+                median(&rounds[i].iter().map(metric).collect::<Vec<_>>())
             };
-            let mut row = |unit, figure: fn(&Spent) -> f64, limit| {
+            let mut row = |unit, metric: fn(&Spent) -> f64, limit| {
                 let what = format!("{} P{pipeline}", test.to_uppercase());
                 report.add(Row {
                     what,
                     unit,
-                    ours: of(0, figure),
-                    theirs: Some(of(1, figure)),
+                    ours: of(0, metric),
+                    theirs: Some(of(1, metric)),
                     limit,
                 });
             };

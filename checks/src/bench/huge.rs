@@ -89,7 +89,7 @@ pub(super) fn watch<R: Send>(
     server: &Server,
     act: impl FnOnce() -> Result<R> + Send,
 ) -> Result<(Vec<Duration>, R)> {
-    Peer::connect(&server.address())?.ask(&["SET", "small", "value"])?;
+    Peer::connect(&server.address())?.request(&["SET", "small", "value"])?;
     // There is no timeout, because a server may stall for many seconds, which must be measured.
     let mut socket = TcpStream::connect(server.address())?;
     let request = encode(&["GET", "small"]);
@@ -130,7 +130,7 @@ fn wait_until_freed(server: &Server) {
     server.wait_for_info("lazyfree_pending_objects", |pending| pending == "0");
 }
 
-fn ask(server: &Server, words: &[&str]) -> Result<()> {
+fn request(server: &Server, words: &[&str]) -> Result<()> {
     let mut socket = TcpStream::connect(server.address())?;
     socket.write_all(&encode(words))?;
     let mut byte = [0];
@@ -170,16 +170,16 @@ fn losses(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
             let mut waits = Vec::new();
             for server in sides.all() {
                 build(server, kind, "big", 0..count)?;
-                ask(server, &["SET", "other", "value"])?;
-                ask(server, &["SADD", "members", "a", "b"])?;
+                request(server, &["SET", "other", "value"])?;
+                request(server, &["SADD", "members", "a", "b"])?;
                 let (times, ()) = watch(server, || {
-                    ask(server, loss.words)?;
+                    request(server, loss.words)?;
                     pass(CALM)?;
                     wait_until_freed(server);
                     Ok(())
                 })?;
                 waits.push(percentile_ms(&times, 100));
-                ask(server, &["FLUSHALL"])?;
+                request(server, &["FLUSHALL"])?;
                 wait_until_freed(server);
             }
             report.add(Row {
@@ -214,7 +214,12 @@ fn slow_hgetall(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
             socket.read_exact(&mut buffer)?;
             pass(BETWEEN_SIPS)?;
             if let Some(writer) = &mut writer {
-                writer.ask(&["HSET", "big", &member(u64::from(i) * 7919 % count), "changed"])?;
+                writer.request(&[
+                    "HSET",
+                    "big",
+                    &member(u64::from(i) * 7919 % count),
+                    "changed",
+                ])?;
             }
             most = most.max(server.rss());
         }
@@ -268,7 +273,7 @@ fn weigh(server: &Server, count: u64) -> Result<()> {
         let pair = |i: u64| [format!("weight:{}", member(i)), (i * 31 % 1_000_003).to_string()];
         let words: Vec<String> = (start..end).flat_map(pair).collect();
         let words = std::iter::once("MSET").chain(words.iter().map(String::as_str));
-        ask(server, &words.collect::<Vec<_>>())?;
+        request(server, &words.collect::<Vec<_>>())?;
     }
     Ok(())
 }
@@ -283,7 +288,7 @@ fn long_commands(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
             build(server, kind, &format!("{name}:a"), 0..count)?;
             build(server, kind, &format!("{name}:b"), count / 2..count / 2 + count)?;
         }
-        ask(server, &["SETBIT", "bits", &(count * 512).to_string(), "1"])?;
+        request(server, &["SETBIT", "bits", &(count * 512).to_string(), "1"])?;
         weigh(server, count)?;
     }
     let quiet = watch(&sides.ours[0].1, || pass(CALM * 20))?.0;
@@ -294,12 +299,12 @@ fn long_commands(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         for server in &servers {
             let (times, lasted) = watch(server, || {
                 let begun = Instant::now();
-                ask(server, words).with_context(|| name)?;
+                request(server, words).with_context(|| name)?;
                 Ok(begun.elapsed())
             })?;
             waits.push(percentile_ms(&times, 100));
             took.push(lasted.as_secs_f64() * 1000.0);
-            ask(server, &["DEL", "result"])?;
+            request(server, &["DEL", "result"])?;
             wait_until_freed(server);
         }
         let line = words.join(" ");

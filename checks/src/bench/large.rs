@@ -5,7 +5,7 @@
 //! the peer.
 
 use super::Setup;
-use super::load::{Run, benchmark, tell};
+use super::load::{Run, benchmark, send_commands};
 use super::report::{Limit, Report, Row, median};
 use super::sides::Sides;
 use anyhow::Result;
@@ -105,10 +105,10 @@ fn fixtures(server: &Server) -> Result<()> {
         &|i| format!("SETRANGE bits {} y", i * 16 + 1),
     ];
     for make in makes {
-        tell(server, (0..ELEMENTS).map(|i| split(&make(i))))?;
+        send_commands(server, (0..ELEMENTS).map(|i| split(&make(i))))?;
     }
     let groups = ["XGROUP CREATE stream group 0", "XREADGROUP GROUP group me STREAMS stream >"];
-    tell(server, groups.iter().map(|line| split(line)))
+    send_commands(server, groups.iter().map(|line| split(line)))
 }
 
 pub(crate) fn large(setup: &Setup<'_>, report: &mut Report) -> Result<()> {

@@ -87,7 +87,7 @@ pub(crate) struct Medians {
 
 impl Medians {
     fn of(rates: &[Rate]) -> Medians {
-        let of = |figure: fn(&Rate) -> f64| median(&rates.iter().map(figure).collect::<Vec<_>>());
+        let of = |metric: fn(&Rate) -> f64| median(&rates.iter().map(metric).collect::<Vec<_>>());
         Medians {
             per_second: of(|rate| rate.per_second),
             cpu_us: of(|rate| rate.cpu_us),
@@ -149,7 +149,10 @@ impl Lines {
 }
 
 /// Sends commands and checks that no reply is an error.
-pub(crate) fn tell(server: &Server, commands: impl Iterator<Item = Vec<String>>) -> Result<()> {
+pub(crate) fn send_commands(
+    server: &Server,
+    commands: impl Iterator<Item = Vec<String>>,
+) -> Result<()> {
     const BATCH: usize = 500;
     let mut peer = Peer::connect(&server.address())?;
     let mut commands = commands.peekable();
@@ -184,7 +187,7 @@ pub(crate) fn round_trips_on(
     let mut times = Vec::new();
     while !stop() {
         let begun = Instant::now();
-        peer.ask(&["PING"])?;
+        peer.request(&["PING"])?;
         times.push(begun.elapsed());
     }
     times.sort();

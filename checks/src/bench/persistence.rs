@@ -6,7 +6,7 @@
 
 use super::Setup;
 use super::huge::pass;
-use super::load::{fill, percentile_ms, tell};
+use super::load::{fill, percentile_ms, send_commands};
 use super::report::{Limit, Report, Row, median};
 use super::sides::{LOAD_CPU, Sides};
 use anyhow::{Context, Result, ensure};
@@ -100,7 +100,7 @@ fn watch(
                 (Vec::new(), [&["SET", "probe", "v"][..], &["GET", "probe"]]);
             while !done.load(Ordering::Relaxed) {
                 let begun = Instant::now();
-                prober.ask(requests[times.len() % 2])?;
+                prober.request(requests[times.len() % 2])?;
                 times.push(begun.elapsed());
                 pass(PROBE_EVERY)?;
             }
@@ -147,7 +147,7 @@ fn is_over(conn: &mut Conn) -> bool {
 }
 
 /// The results of one server and round, in the order of [`NAMES`].
-type Figures = [f64; 10];
+type Metrics = [f64; 10];
 
 const NAMES: [(&str, &str); 10] = [
     ("longest request without a snapshot", "ms"),
@@ -162,7 +162,7 @@ const NAMES: [(&str, &str); 10] = [
     ("extra memory, relative to the dataset", "%"),
 ];
 
-fn measure(server: &Server, command: &[String], keys: u64) -> Result<Figures> {
+fn measure(server: &Server, command: &[String], keys: u64) -> Result<Metrics> {
     let mut conn = server.connect();
     let cpu = cpu_s(&mut conn)?;
     let begun = Instant::now();
@@ -215,7 +215,7 @@ fn fill_mixed(server: &Server, bytes: u64) -> Result<u64> {
     let strings = bytes / 2 / STRING_TAKES;
     fill(server, 0, strings, STRING_BYTES)?;
     let collections = bytes / 2 / COLLECTION_TAKES;
-    tell(
+    send_commands(
         server,
         (0..collections).map(|n| {
             let item = |i: u64| format!("element:{:08}", n * 31 + i * 7);
@@ -236,7 +236,7 @@ fn fill_mixed(server: &Server, bytes: u64) -> Result<u64> {
 fn fill_huge(server: &Server, elements: u64) -> Result<()> {
     for (command, key) in [("ZADD", "zset"), ("HSET", "hash")] {
         let chunks = (0..elements).step_by(ELEMENTS_PER_COMMAND as usize);
-        tell(
+        send_commands(
             server,
             chunks.map(|first| {
                 let pairs = (first..first + ELEMENTS_PER_COMMAND).flat_map(|i| {
@@ -275,28 +275,28 @@ pub(crate) fn persistence(setup: &Setup<'_>, report: &mut Report) -> Result<()> 
                 _ => fill_huge(server, elements)?,
             }
         }
-        let mut figures: [Vec<Figures>; 2] = [Vec::new(), Vec::new()];
+        let mut metrics: [Vec<Metrics>; 2] = [Vec::new(), Vec::new()];
         for round in 0..setup.rounds {
             for i in [round % 2, (round + 1) % 2] {
-                figures[i].push(measure(servers[i], &command, keys)?);
+                metrics[i].push(measure(servers[i], &command, keys)?);
             }
         }
-        tell_figures(report, name, &figures);
+        report_metrics(report, name, &metrics);
     }
     Ok(())
 }
 
-fn tell_figures(report: &mut Report, name: &str, figures: &[Vec<Figures>; 2]) {
-    let middle = |side: usize, figure: usize| {
-        median(&figures[side].iter().map(|all| all[figure]).collect::<Vec<_>>())
+fn report_metrics(report: &mut Report, name: &str, metrics: &[Vec<Metrics>; 2]) {
+    let middle = |side: usize, metric: usize| {
+        median(&metrics[side].iter().map(|all| all[metric]).collect::<Vec<_>>())
     };
-    for (figure, (what, unit)) in NAMES.into_iter().enumerate() {
-        let limit = match figure {
+    for (metric, (what, unit)) in NAMES.into_iter().enumerate() {
+        let limit = match metric {
             6..=8 => Limit::Ratio(1.0),
             9 => Limit::Most(MEMORY_PERCENT_MAX),
             _ => Limit::None,
         };
-        let (ours, theirs) = (middle(0, figure), Some(middle(1, figure)));
+        let (ours, theirs) = (middle(0, metric), Some(middle(1, metric)));
         report.add(Row { what: format!("{name}: {what}"), unit, ours, theirs, limit });
     }
     let longer = |side| middle(side, 1) - middle(side, 0);

@@ -71,7 +71,7 @@ impl Audience {
 }
 
 /// One of the two results of a round: CPU time or elapsed time per message, in µs.
-type Figure = fn(&(f64, f64)) -> f64;
+type Metric = fn(&(f64, f64)) -> f64;
 
 /// Messages to 1,000 subscribers: small ones, both alone and pipelined, and larger ones. The bare fan-out shows the
 /// cost of the writes alone, which is the minimum for a server that writes to each subscriber.
@@ -93,22 +93,22 @@ pub(crate) fn publish(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
             }
         }
         let of =
-            |i: usize, figure: Figure| median(&times[i].iter().map(figure).collect::<Vec<_>>());
+            |i: usize, metric: Metric| median(&times[i].iter().map(metric).collect::<Vec<_>>());
         let peer = audiences.len() - 1;
-        let rows: [(&str, Figure, Limit); 2] = [
+        let rows: [(&str, Metric, Limit); 2] = [
             ("CPU µs/op", |(cpu, _)| *cpu, Limit::Ratio(0.7)),
             ("µs/op", |(_, clock)| *clock, Limit::None),
         ];
         let ours = sides.ours.iter().map(|(label, _)| (label.as_str(), true));
         for (i, (label, bounded)) in [(", bare fan-out", false)].into_iter().chain(ours).enumerate()
         {
-            for (unit, figure, limit) in rows {
+            for (unit, metric, limit) in rows {
                 let limit = if bounded { limit } else { Limit::None };
                 report.add(Row {
                     what: format!("{len} bytes to {SUBSCRIBERS}, P{at_once}{label}"),
                     unit,
-                    ours: of(i, figure),
-                    theirs: Some(of(peer, figure)),
+                    ours: of(i, metric),
+                    theirs: Some(of(peer, metric)),
                     limit,
                 });
             }

@@ -89,7 +89,7 @@ impl Report {
             self.case
         );
         for row in &self.rows {
-            let optional = |n: Option<f64>| n.map_or("–".to_owned(), figure);
+            let optional = |n: Option<f64>| n.map_or("–".to_owned(), format_number);
             let verdict = match row.limit.kept(row) {
                 Some(true) => "ok",
                 Some(false) => "MISSED",
@@ -99,7 +99,7 @@ impl Report {
                 "| {} | {} | {} | {} | {} | {} | {verdict} |\n",
                 row.what,
                 row.unit,
-                figure(row.ours),
+                format_number(row.ours),
                 optional(row.theirs),
                 row.ratio().map_or("–".to_owned(), |r| format!("{r:.2}")),
                 row.limit.text(),
@@ -122,7 +122,7 @@ impl Report {
     }
 }
 
-fn figure(n: f64) -> String {
+fn format_number(n: f64) -> String {
     match n.abs() {
         a if a >= 1000.0 => format!("{n:.0}"),
         a if a >= 10.0 => format!("{n:.1}"),

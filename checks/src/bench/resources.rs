@@ -110,7 +110,7 @@ pub(crate) fn keys(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
 /// One client sends a million requests and reads the replies later. Memory must not grow, other clients must not wait,
 /// and in the end every reply arrives in order.
 pub(crate) fn slow_reader(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
-    let asked = setup.scaled(1_000_000);
+    let requested = setup.scaled(1_000_000);
     let sides = Sides::start(setup)?;
     let rows = [
         ("RSS growth by one slow reader", "MiB", Limit::Most(4.0)),
@@ -126,7 +126,7 @@ pub(crate) fn slow_reader(setup: &Setup<'_>, report: &mut Report) -> Result<()> 
             let sending = scope.spawn(move || -> Result<()> {
                 let batch: Vec<u8> =
                     (0..1_000).flat_map(|i| encode(&["GET", &format!("key:{i:012}")])).collect();
-                for _ in 0..asked / 1_000 {
+                for _ in 0..requested / 1_000 {
                     sender.write_all(&batch)?;
                 }
                 Ok(())
@@ -139,13 +139,13 @@ pub(crate) fn slow_reader(setup: &Setup<'_>, report: &mut Report) -> Result<()> 
             let grown = server.rss().saturating_sub(before) as f64 / MIB;
             let mut input = BufReader::with_capacity(1 << 18, socket);
             let mut reply = vec![0; 1024 + 9];
-            for i in 0..asked / 1_000 * 1_000 {
+            for i in 0..requested / 1_000 * 1_000 {
                 input.read_exact(&mut reply).with_context(|| format!("reply {i}"))?;
                 let wanted = format!("$1024\r\n{:01024}\r\n", i % 1_000);
                 ensure!(reply == wanted.as_bytes(), "reply {i} is not the one asked for");
             }
             sending.join().map_err(|_| anyhow::anyhow!("the sending thread panicked"))??;
-            Ok(vec![grown, percentile_ms(&times, 99), asked as f64])
+            Ok(vec![grown, percentile_ms(&times, 99), requested as f64])
         })
     })
 }
@@ -180,7 +180,7 @@ pub(crate) fn slow_readers(setup: &Setup<'_>, report: &mut Report) -> Result<()>
     while stalled < clients && begun.elapsed() < SLOW_READERS_MAX {
         let turn = Instant::now();
         times.extend(round_trips_on(&mut working, || turn.elapsed() > Duration::from_secs(1))?);
-        let info = String::from_utf8_lossy(working.ask(&["INFO", "brisk"])?).into_owned();
+        let info = String::from_utf8_lossy(working.request(&["INFO", "brisk"])?).into_owned();
         let stalls = info.lines().find_map(|line| line.strip_prefix("output_stalls:"));
         stalled = stalls.context("no output_stalls in INFO")?.parse()?;
     }

@@ -180,8 +180,8 @@ pub(crate) fn release_program(name: &str) -> Result<PathBuf> {
     if !status.success() {
         bail!("building {name} failed");
     }
-    let here = std::env::current_exe()?;
-    let target = here.ancestors().nth(2).unwrap_or(Path::new("target"));
+    let executable = std::env::current_exe()?;
+    let target = executable.ancestors().nth(2).unwrap_or(Path::new("target"));
     Ok(target.join("release").join(name))
 }
 
@@ -214,8 +214,8 @@ impl Bare {
         if !status.success() {
             bail!("building {example} failed");
         }
-        let here = std::env::current_exe()?;
-        let target = here.ancestors().nth(2).unwrap_or(Path::new("target"));
+        let executable = std::env::current_exe()?;
+        let target = executable.ancestors().nth(2).unwrap_or(Path::new("target"));
         let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let process = Command::new("taskset")
             .args(["-c", &SERVER_CPU.to_string()])

@@ -66,7 +66,7 @@ fn snapshot_of_strings(setup: &Setup<'_>, home: &Home, count: u64) -> Result<()>
     saved(setup, home, |peer| {
         for first in (0..count).step_by(STRINGS_AT_ONCE as usize) {
             let keys = (count - first).min(STRINGS_AT_ONCE).to_string();
-            let reply = peer.ask(&["DEBUG", "POPULATE", &keys, &format!("key:{first}")]);
+            let reply = peer.request(&["DEBUG", "POPULATE", &keys, &format!("key:{first}")]);
             ensure!(reply.map_err(anyhow::Error::msg)? == b"+OK\r\n", "DEBUG POPULATE failed");
         }
         Ok(())
@@ -152,12 +152,12 @@ fn start(launch: Launch, kind: &Kind) -> Result<[f64; 2]> {
     let began = Instant::now();
     let server = launch.while_loading().try_start().map_err(anyhow::Error::msg)?;
     let mut peer = Peer::connect(&server.address())?;
-    let served = || peer.ask(&["PING"]).is_ok_and(|reply| reply == b"+PONG\r\n");
+    let served = || peer.request(&["PING"]).is_ok_and(|reply| reply == b"+PONG\r\n");
     ensure!(holds_within(START_MAX, served), "not loaded within {START_MAX:?}");
     let seconds = began.elapsed().as_secs_f64();
     // This includes threads that have ended.
     let cpu = server.cpu_ticks() as f64 / 100.0;
-    let size = peer.ask(&["DBSIZE"]).map_err(anyhow::Error::msg)?;
+    let size = peer.request(&["DBSIZE"]).map_err(anyhow::Error::msg)?;
     ensure!(size == format!(":{}\r\n", kind.keys).as_bytes(), "not all keys were loaded");
     drop(peer);
     server.kill();
@@ -199,17 +199,17 @@ pub(crate) fn start_with_a_file(setup: &Setup<'_>, report: &mut Report) -> Resul
         let (mut mine, mut theirs) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
         for _ in 0..setup.rounds {
             let sides = [(ours(setup, workers)?, &mut mine), (unpinned_peer(setup), &mut theirs)];
-            for (launch, figures) in sides {
+            for (launch, metrics) in sides {
                 let found = start(home.launch(launch), kind)?;
-                figures.iter_mut().zip(found).for_each(|(all, figure)| all.push(figure));
+                metrics.iter_mut().zip(found).for_each(|(all, metric)| all.push(metric));
             }
         }
         let limits =
             [("until keys are served", Limit::Ratio(kind.ratio)), ("CPU time", Limit::None)];
         let Kind { what, keys, .. } = kind;
-        for (number, (figure, limit)) in limits.into_iter().enumerate() {
+        for (number, (metric, limit)) in limits.into_iter().enumerate() {
             report.add(Row {
-                what: format!("start with {keys} {what}, {workers} workers: {figure}"),
+                what: format!("start with {keys} {what}, {workers} workers: {metric}"),
                 unit: "s",
                 ours: median(&mine[number]),
                 theirs: Some(median(&theirs[number])),

@@ -40,7 +40,7 @@ const CALLS: &[Call] = &[
 ];
 
 /// Sends a request and reads the whole reply, which is one line or a bulk string.
-fn ask(server: &Server, words: &[&str], buffer: &mut [u8]) -> Result<()> {
+fn request(server: &Server, words: &[&str], buffer: &mut [u8]) -> Result<()> {
     let mut socket = TcpStream::connect(server.address())?;
     socket.write_all(&encode(words))?;
     let mut replies = BufReader::new(socket);
@@ -69,16 +69,16 @@ struct Cost {
 }
 
 /// One of the three costs of a call, for each round.
-type Figure = fn(&Cost) -> &Vec<f64>;
+type Metric = fn(&Cost) -> &Vec<f64>;
 
 /// Creates the strings with all bytes written, not only extended.
 fn build(server: &Server, length: u64, buffer: &mut [u8]) -> Result<()> {
     let last = (length - 1).to_string();
     for (key, from) in [("a", "zeros"), ("b", "a")] {
-        ask(server, &["SETRANGE", "zeros", &last, "x"], buffer)?;
-        ask(server, &["BITOP", "NOT", key, from], buffer)?;
+        request(server, &["SETRANGE", "zeros", &last, "x"], buffer)?;
+        request(server, &["BITOP", "NOT", key, from], buffer)?;
     }
-    ask(server, &["DEL", "zeros"], buffer)
+    request(server, &["DEL", "zeros"], buffer)
 }
 
 /// Runs each call in alternating rounds on the servers, and reports the medians.
@@ -101,33 +101,33 @@ pub(crate) fn strings(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
             for at in 0..servers.len() {
                 let at = (at + round) % servers.len();
                 let (server, cost) = (servers[at], &mut costs[at]);
-                ask(server, &["COPY", "a", "copy", "REPLACE"], &mut buffer)?;
-                ask(server, &["DEL", "result"], &mut buffer)?;
+                request(server, &["COPY", "a", "copy", "REPLACE"], &mut buffer)?;
+                request(server, &["DEL", "result"], &mut buffer)?;
                 server.wait_for_info("lazyfree_pending_objects", |pending| pending == "0");
                 pass(CALM)?;
                 let before = cpu_ns(server.pid());
                 let begun = Instant::now();
-                ask(server, call.words, &mut buffer)?;
+                request(server, call.words, &mut buffer)?;
                 cost.took_ms.push(begun.elapsed().as_secs_f64() * 1000.0);
                 pass(CALM)?;
                 cost.cpu_ms.push((cpu_ns(server.pid()) - before) as f64 / 1e6);
-                ask(server, &["COPY", "a", "copy", "REPLACE"], &mut buffer)?;
-                ask(server, &["DEL", "result"], &mut buffer)?;
-                let (times, ()) = watch(server, || ask(server, call.words, &mut buffer))?;
+                request(server, &["COPY", "a", "copy", "REPLACE"], &mut buffer)?;
+                request(server, &["DEL", "result"], &mut buffer)?;
+                let (times, ()) = watch(server, || request(server, call.words, &mut buffer))?;
                 cost.wait_ms.push(percentile_ms(&times, 100));
             }
         }
-        let figures: [(&str, Figure, Limit); 3] = [
+        let metrics: [(&str, Metric, Limit); 3] = [
             ("CPU ms", |cost| &cost.cpu_ms, call.limit),
             ("ms", |cost| &cost.took_ms, Limit::None),
             ("ms, longest GET of another client", |cost| &cost.wait_ms, Limit::None),
         ];
-        for (unit, figure, limit) in figures {
+        for (unit, metric, limit) in metrics {
             report.add(Row {
                 what: format!("{line} ({length} bytes)"),
                 unit,
-                ours: median(figure(&costs[0])),
-                theirs: costs.last().map(|cost| median(figure(cost))),
+                ours: median(metric(&costs[0])),
+                theirs: costs.last().map(|cost| median(metric(cost))),
                 limit,
             });
         }

@@ -12,7 +12,7 @@ const KEYS: u64 = 1_000_000;
 const KEY: &str = "key:__rand_int__";
 
 /// Selects one result of a rate.
-type Figure = fn(&Rate) -> f64;
+type Metric = fn(&Rate) -> f64;
 
 /// Runs `run` on every server in turn, `setup.rounds` times. Adds the medians to the report.
 pub(super) fn compare(
@@ -44,16 +44,16 @@ fn compare_each(
             rates[i].push(benchmark(servers[i], run)?);
         }
     }
-    let of = |i: usize, figure: Figure| median(&rates[i].iter().map(figure).collect::<Vec<_>>());
+    let of = |i: usize, metric: Metric| median(&rates[i].iter().map(metric).collect::<Vec<_>>());
     let peer = servers.len() - 1;
     for (i, (label, _)) in sides.ours.iter().enumerate() {
-        let mut row = |unit, figure: Figure, limit| {
+        let mut row = |unit, metric: Metric, limit| {
             let what = format!("{what}{label}");
             report.add(Row {
                 what,
                 unit,
-                ours: of(i, figure),
-                theirs: Some(of(peer, figure)),
+                ours: of(i, metric),
+                theirs: Some(of(peer, metric)),
                 limit,
             });
         };
@@ -279,20 +279,20 @@ pub(crate) fn workers(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
                 rates.push(benchmark(server, &run)?);
             }
         }
-        let of = |i: usize, figure: fn(&Rate) -> f64| {
-            median(&rates[i].iter().map(figure).collect::<Vec<_>>())
+        let of = |i: usize, metric: fn(&Rate) -> f64| {
+            median(&rates[i].iter().map(metric).collect::<Vec<_>>())
         };
         let (rate, cost) = if command == lcs {
             (Limit::RatioAtLeast(1.7), Limit::None)
         } else {
             (Limit::None, Limit::Ratio(1.12))
         };
-        let figures: [(_, Figure); 2] =
+        let metrics: [(_, Metric); 2] =
             [(("req/s", rate), |rate| rate.per_second), (("CPU µs/op", cost), |rate| rate.cpu_us)];
         for (two, one, how) in pairs {
-            for ((unit, limit), figure) in figures {
+            for ((unit, limit), metric) in metrics {
                 let what = format!("{name}, two workers{how} (peer: one)");
-                let (ours, theirs) = (of(two, figure), Some(of(one, figure)));
+                let (ours, theirs) = (of(two, metric), Some(of(one, metric)));
                 report.add(Row { what, unit, ours, theirs, limit });
             }
         }

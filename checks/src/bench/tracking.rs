@@ -61,22 +61,22 @@ pub(crate) fn tracking(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     load_from_here()?;
     for (pipeline, operations) in [(1, 100_000), (100, 2_000_000)] {
         let operations = setup.scaled(operations) as usize;
-        for way in CASES {
+        for case in CASES {
             let with = ours(setup, 1)?.try_start().map_err(anyhow::Error::msg)?;
             let without = ours(setup, 1)?.try_start().map_err(anyhow::Error::msg)?;
-            let mut track = Load::new(&with, way, true)?;
-            let mut plain = Load::new(&without, way, false)?;
+            let mut track = Load::new(&with, case, true)?;
+            let mut plain = Load::new(&without, case, false)?;
             let (mut ours, mut theirs) = (Vec::new(), Vec::new());
             for _ in 0..setup.rounds {
-                ours.push(track.run(way, pipeline, operations)?);
-                theirs.push(plain.run(way, pipeline, operations)?);
+                ours.push(track.run(case, pipeline, operations)?);
+                theirs.push(plain.run(case, pipeline, operations)?);
             }
             report.add(Row {
-                what: format!("{}, P{pipeline} (peer: without tracking)", way.what),
+                what: format!("{}, P{pipeline} (peer: without tracking)", case.what),
                 unit: "CPU µs/op",
                 ours: median(&ours),
                 theirs: Some(median(&theirs)),
-                limit: way.limit,
+                limit: case.limit,
             });
         }
     }
@@ -96,43 +96,43 @@ struct Load<'s> {
 }
 
 impl<'s> Load<'s> {
-    fn new(server: &'s Server, way: &TrackingCase, tracks: bool) -> Result<Load<'s>> {
+    fn new(server: &'s Server, case: &TrackingCase, tracks: bool) -> Result<Load<'s>> {
         fill(server, 0, KEYS as u64, VALUE_LEN)?;
         let mut peer = Peer::connect(&server.address())?;
         let mut other = None;
-        peer.ask(&["HELLO", "3"])?;
-        if let Some(options) = way.options.filter(|_| tracks) {
-            peer.ask(&["CLIENT", "TRACKING", "ON", options])?;
+        peer.request(&["HELLO", "3"])?;
+        if let Some(options) = case.options.filter(|_| tracks) {
+            peer.request(&["CLIENT", "TRACKING", "ON", options])?;
         }
-        if way.others_track && tracks {
+        if case.others_track && tracks {
             let mut reader = Peer::connect(&server.address())?;
-            reader.ask(&["HELLO", "3"])?;
-            reader.ask(&["CLIENT", "TRACKING", "ON"])?;
+            reader.request(&["HELLO", "3"])?;
+            reader.request(&["CLIENT", "TRACKING", "ON"])?;
             for key in 0..OTHERS {
-                reader.ask(&["GET", &format!("other:{key}")])?;
+                reader.request(&["GET", &format!("other:{key}")])?;
             }
             other = Some(reader);
         }
         let numbers = (0..KEYS).map(|at| at * 7_919 % KEYS);
         let requests = Lines::collect(numbers.clone().map(|number| {
             let key = format!("key:{number:012}");
-            match way.word {
+            match case.word {
                 "GET" => encode(&["GET", &key]),
                 word => encode(&[word, &key, "0123456789abcdef"]),
             }
         }))?;
-        let replies = Lines::collect(numbers.map(|number| match way.word {
+        let replies = Lines::collect(numbers.map(|number| match case.word {
             "GET" => format!("${VALUE_LEN}\r\n{number:0VALUE_LEN$}\r\n").into_bytes(),
             _ => b"+OK\r\n".to_vec(),
         }))?;
         let mut load = Load { server, peer, requests, replies, _other: other };
         // Read all keys first, so that they are tracked. This is not measured.
-        load.run(way, 100, KEYS)?;
+        load.run(case, 100, KEYS)?;
         Ok(load)
     }
 
     /// CPU time of the server per request, µs.
-    fn run(&mut self, way: &TrackingCase, pipeline: usize, operations: usize) -> Result<f64> {
+    fn run(&mut self, case: &TrackingCase, pipeline: usize, operations: usize) -> Result<f64> {
         let before = cpu_ns(self.server.pid());
         for at in (0..operations).step_by(pipeline) {
             let first = at % KEYS;
@@ -141,7 +141,7 @@ impl<'s> Load<'s> {
             let expected = self.replies.some(first, count);
             let heard = self.peer.bytes(expected.len()).map_err(anyhow::Error::msg)?;
             if heard != expected {
-                bail!("{}: {}", way.word, String::from_utf8_lossy(heard));
+                bail!("{}: {}", case.word, String::from_utf8_lossy(heard));
             }
         }
         Ok((cpu_ns(self.server.pid()) - before) as f64 / 1000.0 / operations as f64)

@@ -1,7 +1,7 @@
 //! Lists, sets, sorted sets, hashes, streams: CPU time per command and memory per element. (M1-M3)
 
 use super::Setup;
-use super::load::{Rate, Run, benchmark, tell};
+use super::load::{Rate, Run, benchmark, send_commands};
 use super::report::{Limit, Report, Row, median};
 use super::sides::Sides;
 use anyhow::Result;
@@ -23,22 +23,25 @@ const NUMBERS: u64 = 1_000_000;
 /// Creates a key of each type with 100 elements, for read commands.
 fn hundred(server: &Server) -> Result<()> {
     let members = || (0..100).map(|i| format!("member:{i:04}"));
-    tell(server, members().map(|m| vec!["RPUSH".into(), "list".into(), m]))?;
-    tell(server, members().map(|m| vec!["HSET".into(), "hash".into(), m.clone(), m]))?;
+    send_commands(server, members().map(|m| vec!["RPUSH".into(), "list".into(), m]))?;
+    send_commands(server, members().map(|m| vec!["HSET".into(), "hash".into(), m.clone(), m]))?;
     let scored = members().enumerate();
-    tell(server, scored.map(|(i, m)| vec!["ZADD".into(), "zset".into(), i.to_string(), m]))?;
+    send_commands(
+        server,
+        scored.map(|(i, m)| vec!["ZADD".into(), "zset".into(), i.to_string(), m]),
+    )?;
     let entries = members().enumerate();
     let entry =
         |(i, m)| vec!["XADD".into(), "stream".into(), format!("{}-1", i + 1), "f".into(), m];
-    tell(server, entries.map(entry))
+    send_commands(server, entries.map(entry))
 }
 
 fn thousands(server: &Server) -> Result<()> {
     let words = |key: &'static str, step: usize| {
         (0..1000).map(move |i| vec!["SADD".into(), key.into(), format!("member:{}", i * step)])
     };
-    tell(server, words("set:a", 2).chain(words("set:b", 3)))?;
-    tell(
+    send_commands(server, words("set:a", 2).chain(words("set:b", 3)))?;
+    send_commands(
         server,
         (0..1000u64)
             .map(|i| vec!["RPUSH".into(), "numbers".into(), (i * 7919 % 100_003).to_string()]),
@@ -57,7 +60,7 @@ fn places(server: &Server) -> Result<()> {
             format!("place:{i}"),
         ]
     };
-    tell(server, (0..10_000).map(place))
+    send_commands(server, (0..10_000).map(place))
 }
 
 fn million_members(server: &Server) -> Result<()> {
@@ -65,7 +68,7 @@ fn million_members(server: &Server) -> Result<()> {
         let score = (i * 7919 % 1_000_003).to_string();
         vec!["ZADD".into(), "large".into(), score, format!("element:{i:012}")]
     };
-    tell(server, (0..1_000_000).map(member))
+    send_commands(server, (0..1_000_000).map(member))
 }
 
 fn nothing(_: &Server) -> Result<()> {
@@ -79,7 +82,7 @@ fn long_list(server: &Server) -> Result<()> {
         words.extend((0..100).map(|i| format!("element-{i}")));
         words
     };
-    tell(server, (0..60_000).map(batch))
+    send_commands(server, (0..60_000).map(batch))
 }
 
 const COMMANDS: &[Measured] = &[
@@ -250,7 +253,7 @@ pub(crate) fn elements(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         let sides = Sides::start(setup)?;
         let bytes = sides.all().into_iter().map(|server| {
             let fill = |key, elements| {
-                tell(server, (0..elements).map(|element| (kept.words)(key, element)))
+                send_commands(server, (0..elements).map(|element| (kept.words)(key, element)))
             };
             fill(kept.keys, kept.elements.min(WARM_UP_ELEMENTS))?;
             let before = server.rss();

@@ -174,7 +174,8 @@ fn operate(round: &Round<'_>, server: &mut Server, random: &mut Random, port: u1
             _ => "INFO",
         };
         send(round, act);
-        match Peer::connect(&round.address).and_then(|mut peer| peer.ask(&["PING"]).map(|_| ())) {
+        match Peer::connect(&round.address).and_then(|mut peer| peer.request(&["PING"]).map(|_| ()))
+        {
             Ok(()) => heard = Instant::now(),
             Err(error) if heard.elapsed() > SILENCE_MAX => {
                 return Err(error.context("the server is silent"));

@@ -53,10 +53,10 @@ pub(crate) fn skip_reason() -> Option<String> {
 impl Clean {
     /// Creates a clean Debian in the directory `name` next to the release. It contains the packages of the release.
     pub(crate) fn make(release: &Path, name: &str) -> Result<Clean> {
-        let folder = release.parent().context("a release lies in a folder")?.join("chroot");
-        fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
-        let base = base(&folder)?;
-        let root = folder.join(name);
+        let directory = release.parent().context("a release lies in a folder")?.join("chroot");
+        fs::create_dir_all(&directory).with_context(|| directory.display().to_string())?;
+        let base = base(&directory)?;
+        let root = directory.join(name);
         remove(&root)?;
         fs::create_dir_all(&root).with_context(|| root.display().to_string())?;
         let clean = Clean { root };
@@ -106,13 +106,13 @@ fn remove(root: &Path) -> Result<()> {
 }
 
 /// The archive of a clean Debian. It is created if it does not exist.
-fn base(folder: &Path) -> Result<PathBuf> {
+fn base(directory: &Path) -> Result<PathBuf> {
     let (suite, mirror) = mirror()?;
-    let archive = folder.join(format!("{suite}-{}.tar", FETCHED.join("-")));
+    let archive = directory.join(format!("{suite}-{}.tar", FETCHED.join("-")));
     if archive.exists() {
         return Ok(archive);
     }
-    let root = folder.join("base");
+    let root = directory.join("base");
     remove(&root)?;
     run(Command::new("debootstrap")
         .args(["--variant=minbase", "--include=ca-certificates"])
@@ -159,8 +159,8 @@ fn mirror() -> Result<(String, String)> {
     }
     let suite = value("VERSION_CODENAME=").context("/etc/os-release names no release")?;
     let mut files = vec![PathBuf::from("/etc/apt/sources.list")];
-    if let Ok(folder) = fs::read_dir("/etc/apt/sources.list.d") {
-        files.extend(folder.filter_map(|entry| Some(entry.ok()?.path())));
+    if let Ok(directory) = fs::read_dir("/etc/apt/sources.list.d") {
+        files.extend(directory.filter_map(|entry| Some(entry.ok()?.path())));
     }
     let found = files
         .iter()

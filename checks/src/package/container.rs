@@ -92,10 +92,10 @@ fn the_container_starts_the_server_without_root_and_checks_it() {
     assert_eq!(of(all, "EXPOSE"), ["6379"]);
     let entry = words(of(all, "ENTRYPOINT")[0]);
     assert_eq!(entry, ["/usr/local/bin/brisk-server"]);
-    let folder = of(all, "VOLUME")[0];
+    let directory = of(all, "VOLUME")[0];
     let arguments = words(of(all, "CMD")[0]);
     let at = arguments.iter().position(|word| word == "--dir").unwrap();
-    assert_eq!(arguments[at + 1], folder);
+    assert_eq!(arguments[at + 1], directory);
     let (_, check) = of(all, "HEALTHCHECK")[0].split_once("CMD ").unwrap();
     assert_eq!(words(check), ["/usr/local/bin/brisk-cli", "-e", "ping"]);
 }

@@ -19,7 +19,7 @@ pub(super) fn check(release: &Release) -> Result<Outcome> {
         println!("package: NOT CHECKED in a clean Debian: {why}");
         return Ok(Outcome::Skipped);
     }
-    let clean = Clean::make(&release.folder, "lifetime")?;
+    let clean = Clean::make(&release.directory, "lifetime")?;
     fs::copy(&release.server, clean.path("root/server.deb"))?;
     fs::copy(&release.tools, clean.path("root/tools.deb"))?;
     clean.run("lifetime", &[]).map(Outcome::from)
@@ -112,18 +112,18 @@ fn rotated(debian: &Inside) -> Result<()> {
 
 /// Builds a later version with different settings from this one.
 fn upgraded(debian: &Inside) -> Result<()> {
-    let (package, folder) = (debian.path("root/server.deb"), debian.path("root/later"));
-    run(Command::new("dpkg-deb").arg("--raw-extract").arg(&package).arg(&folder))?;
-    let control = fs::read_to_string(folder.join("DEBIAN/control"))?;
+    let (package, directory) = (debian.path("root/server.deb"), debian.path("root/later"));
+    run(Command::new("dpkg-deb").arg("--raw-extract").arg(&package).arg(&directory))?;
+    let control = fs::read_to_string(directory.join("DEBIAN/control"))?;
     let version =
         control.lines().find(|line| line.starts_with("Version: ")).context("no version")?;
     let later = control.replace(version, &format!("{version}.later"));
-    fs::write(folder.join("DEBIAN/control"), later)?;
-    let settings = folder.join("etc/brisk/brisk.conf");
+    fs::write(directory.join("DEBIAN/control"), later)?;
+    let settings = directory.join("etc/brisk/brisk.conf");
     fs::write(&settings, fs::read_to_string(&settings)? + "# A later line.\n")?;
     let package = debian.path("root/later.deb");
     let mut build = Command::new("dpkg-deb");
-    run(build.args(["--root-owner-group", "-Znone", "--build"]).arg(&folder).arg(&package))?;
+    run(build.args(["--root-owner-group", "-Znone", "--build"]).arg(&directory).arg(&package))?;
     set("three")?;
     debian.shell("dpkg --force-confdef --force-confold --install ./later.deb </dev/null")?;
     holds("three")?;

@@ -245,7 +245,7 @@ pub(super) fn fish(name: &str, words: &[Word]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::programs::Tells;
+    use super::super::programs::TextSource;
     use super::*;
 
     const HELP: &str = "\
@@ -281,8 +281,8 @@ Server:
 
     #[test]
     fn a_page_has_usage_headings_and_options() {
-        let tells = Tells::Help;
-        let program = Program { name: "tool", package: "tool", summary: "a tool", tells, more: "" };
+        let texts = TextSource::Help;
+        let program = Program { name: "tool", package: "tool", summary: "a tool", texts, more: "" };
         let page = page(&program, HELP, "none");
         for part in [
             "tool [options] FILE\ntool \\-\\-version\n.fi",

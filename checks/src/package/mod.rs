@@ -38,7 +38,7 @@ pub(crate) fn main(options: &Options) -> Result<Outcome> {
 
 /// Builds the release and returns its directory.
 pub(crate) fn built() -> Result<std::path::PathBuf> {
-    Ok(release::build()?.folder)
+    Ok(release::build()?.directory)
 }
 
 /// Runs a program, which must succeed.

@@ -51,7 +51,7 @@ const PAPERS: &[&str] = &[
 /// The built release.
 #[derive(Debug)]
 pub(crate) struct Release {
-    pub(crate) folder: PathBuf,
+    pub(crate) directory: PathBuf,
     /// The server's package.
     pub(crate) server: PathBuf,
     /// The tools' package.
@@ -82,11 +82,11 @@ pub(super) fn build() -> Result<Release> {
         tools: target.join("tools"),
     };
     build_programs()?;
-    for folder in [&places.derived, &places.release] {
-        if folder.exists() {
-            fs::remove_dir_all(folder).with_context(|| folder.display().to_string())?;
+    for directory in [&places.derived, &places.release] {
+        if directory.exists() {
+            fs::remove_dir_all(directory).with_context(|| directory.display().to_string())?;
         }
-        fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+        fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
     }
     let built = output(
         Command::new("git").args(["log", "-1", "--format=%cI"]).current_dir(workspace_root()),
@@ -102,7 +102,7 @@ pub(super) fn build() -> Result<Release> {
     archive(&places, &machine, built.trim())?;
     checksums(&places.release)?;
     println!("{}", output(Command::new("ls").arg("-l").arg(&places.release))?.trim_end());
-    Ok(Release { folder: places.release, server, tools })
+    Ok(Release { directory: places.release, server, tools })
 }
 
 /// Builds the server alone, as the README's command does, and then the tools. So the server does not get features of
@@ -135,8 +135,8 @@ fn derive(places: &Places) -> Result<()> {
     let derived = &places.derived;
     write(&derived.join("brisk.conf"), settings::packaged(&defaults, &changes)?.as_bytes())?;
     let (pages, completions) = (derived.join("man"), derived.join("completions"));
-    for folder in [&pages, &completions] {
-        fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    for directory in [&pages, &completions] {
+        fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
     }
     write(&pages.join("brisk.conf.5"), settings::page(&defaults).as_bytes())?;
     for program in PROGRAMS {
@@ -147,7 +147,7 @@ fn derive(places: &Places) -> Result<()> {
             .filter(|other| other.name != name)
             .map(|other| format!("{}(1)", manual::escaped(other.name)))
             .collect();
-        let page = match program.told(&places.programs, &["--man"])? {
+        let page = match program.own_text(&places.programs, &["--man"])? {
             Some(page) => page,
             None => manual::page(program, &help, &others.join(", ")),
         };
@@ -166,7 +166,7 @@ fn derive(places: &Places) -> Result<()> {
             ("fish", format!("{name}.fish"), manual::fish),
         ];
         for (shell, file, made) in shells {
-            let text = match program.told(&places.programs, &["--completions", shell])? {
+            let text = match program.own_text(&places.programs, &["--completions", shell])? {
                 Some(text) => text,
                 None => made(name, &words),
             };
@@ -207,19 +207,19 @@ fn debian(deb: &Path, package: &str, places: &Places) -> Result<PathBuf> {
 /// Builds the archive for systems without Debian packages. The same sources give the same bytes.
 fn archive(places: &Places, machine: &str, built: &str) -> Result<()> {
     let name = format!("brisk-{}-{machine}", Program::version());
-    let folder = places.derived.join(&name);
-    fs::create_dir_all(folder.join("bin")).context("archive")?;
+    let directory = places.derived.join(&name);
+    fs::create_dir_all(directory.join("bin")).context("archive")?;
     for program in PROGRAMS {
-        let to = folder.join("bin").join(program.name);
+        let to = directory.join("bin").join(program.name);
         fs::copy(places.programs.join(program.name), &to).context(program.name)?;
         run(Command::new("strip").arg("--strip-debug").arg(&to))?;
     }
     for part in ["man", "completions", "brisk.conf"] {
-        run(Command::new("cp").arg("-r").arg(places.derived.join(part)).arg(&folder))?;
+        run(Command::new("cp").arg("-r").arg(places.derived.join(part)).arg(&directory))?;
     }
     for paper in PAPERS {
         let name = Path::new(paper).file_name().context("a paper without a name")?;
-        fs::copy(workspace_root().join(paper), folder.join(name)).context(*paper)?;
+        fs::copy(workspace_root().join(paper), directory.join(name)).context(*paper)?;
     }
     let file = places.release.join(format!("{name}.tar.gz"));
     let mut tar = Command::new("tar");
@@ -231,12 +231,12 @@ fn archive(places: &Places, machine: &str, built: &str) -> Result<()> {
 }
 
 /// Writes SHA256SUMS for all files of the release, in the format of `sha256sum --check`.
-fn checksums(folder: &Path) -> Result<()> {
+fn checksums(directory: &Path) -> Result<()> {
     let mut names: Vec<_> =
-        fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name())).collect::<Result<_>>()?;
+        fs::read_dir(directory)?.map(|entry| Ok(entry?.file_name())).collect::<Result<_>>()?;
     names.sort();
-    let sums = output(Command::new("sha256sum").args(&names).current_dir(folder))?;
-    write(&folder.join("SHA256SUMS"), sums.as_bytes())
+    let sums = output(Command::new("sha256sum").args(&names).current_dir(directory))?;
+    write(&directory.join("SHA256SUMS"), sums.as_bytes())
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<()> {

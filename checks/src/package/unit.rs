@@ -16,7 +16,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 /// The directories of units. A file in an earlier directory overrides the file with the same name in a later one.
-const FOLDERS: &[&str] = &["/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system"];
+const UNIT_DIRECTORIES: &[&str] =
+    &["/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system"];
 /// The directory with the process IDs of running services and their standard output.
 const STATE: &str = "/run/units";
 /// The time within which a service must start or stop.
@@ -82,7 +83,7 @@ fn link(name: &str) -> PathBuf {
 }
 
 fn file(name: &str) -> Result<PathBuf> {
-    let mut files = FOLDERS.iter().map(|folder| Path::new(folder).join(name));
+    let mut files = UNIT_DIRECTORIES.iter().map(|directory| Path::new(directory).join(name));
     files.find(|path| path.exists()).with_context(|| format!("there is no unit {name}"))
 }
 
@@ -96,7 +97,7 @@ impl Unit {
     fn load(name: &str) -> Result<Unit> {
         let mut text = fs::read_to_string(file(name)?).context(name.to_owned())?;
         let mut more: Vec<PathBuf> = match fs::read_dir(format!("/etc/systemd/system/{name}.d")) {
-            Ok(folder) => folder.filter_map(|entry| Some(entry.ok()?.path())).collect(),
+            Ok(directory) => directory.filter_map(|entry| Some(entry.ok()?.path())).collect(),
             Err(_) => Vec::new(),
         };
         more.sort();
@@ -141,19 +142,19 @@ impl Unit {
     }
 
     /// The directories that are created for the service, with their modes.
-    fn folders(&self) -> Vec<(PathBuf, String)> {
-        let mut folders = Vec::new();
+    fn directories(&self) -> Vec<(PathBuf, String)> {
+        let mut directories = Vec::new();
         for (key, above) in [
             ("RuntimeDirectory", "/run"),
             ("StateDirectory", "/var/lib"),
             ("LogsDirectory", "/var/log"),
         ] {
             let mode = self.get(&format!("{key}Mode")).unwrap_or("0755");
-            folders.extend(
+            directories.extend(
                 self.list(key).iter().map(|name| (Path::new(above).join(name), mode.to_owned())),
             );
         }
-        folders
+        directories
     }
 }
 
@@ -175,8 +176,8 @@ fn stop(name: &str) -> Result<()> {
     if !holds_within(LIMIT, || !is_alive(pid)) {
         bail!("{name} does not end");
     }
-    for folder in Unit::load(name)?.list("RuntimeDirectory") {
-        let _ = fs::remove_dir_all(Path::new("/run").join(folder));
+    for directory in Unit::load(name)?.list("RuntimeDirectory") {
+        let _ = fs::remove_dir_all(Path::new("/run").join(directory));
     }
     let _ = fs::remove_file(format!("{STATE}/{name}.pid"));
     Ok(())
@@ -189,11 +190,11 @@ fn start(name: &str) -> Result<()> {
     let unit = Unit::load(name)?;
     let (user, group) = (unit.get("User").unwrap_or("root"), unit.get("Group").unwrap_or("root"));
     fs::create_dir_all(STATE)?;
-    for (folder, mode) in unit.folders() {
-        fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    for (directory, mode) in unit.directories() {
+        fs::create_dir_all(&directory).with_context(|| directory.display().to_string())?;
         let owner = format!("{user}:{group}");
-        super::run(Command::new("chown").arg(owner).arg(&folder))?;
-        super::run(Command::new("chmod").arg(mode).arg(&folder))?;
+        super::run(Command::new("chown").arg(owner).arg(&directory))?;
+        super::run(Command::new("chmod").arg(mode).arg(&directory))?;
     }
     let path = format!("{STATE}/{name}.notify");
     let _ = fs::remove_file(&path);
@@ -221,7 +222,7 @@ fn spawn(name: &str, unit: &Unit, user: &str, group: &str, notify: &str) -> Resu
         script.push_str("mount -o remount,bind,ro /\n");
         let named = unit.list("ReadWritePaths");
         let named = named.iter().map(|path| PathBuf::from(path.trim_start_matches('-')));
-        for path in unit.folders().into_iter().map(|(path, _)| path).chain(named) {
+        for path in unit.directories().into_iter().map(|(path, _)| path).chain(named) {
             let path = path.display();
             script.push_str(&format!(
                 "if [ -e {path} ]; then mount --bind {path} {path}; \
@@ -280,7 +281,7 @@ mod tests {
         );
         assert_eq!(unit.get("User"), Some("b"));
         assert_eq!(unit.list("ReadWritePaths"), ["/b", "/c"]);
-        let folder = |name: &str| (PathBuf::from(name), "0750".to_owned());
-        assert_eq!(unit.folders(), [folder("/var/log/x"), folder("/var/log/y")]);
+        let directory = |name: &str| (PathBuf::from(name), "0750".to_owned());
+        assert_eq!(unit.directories(), [directory("/var/log/x"), directory("/var/log/y")]);
     }
 }

@@ -61,7 +61,7 @@ fn parse_line(
     match merge_selectors(rules) {
         Err(_) => complain(&[place, b": Unmatched parenthesis in selector definition."]),
         Ok(rules) => {
-            let mut told = false;
+            let mut is_reported = false;
             for rule in &rules {
                 let rule = trim(rule, b"\t\r\n");
                 let Err(error) = user.apply(rule, vocabulary) else { continue };
@@ -71,7 +71,7 @@ fn parse_line(
                     // Names of commands are not secret.
                     let doing: &[u8] = b": Error in applying operation '";
                     complain(&[place, doing, rule, b"': ", why, b". "]);
-                } else if !std::mem::replace(&mut told, true) {
+                } else if !std::mem::replace(&mut is_reported, true) {
                     complain(&[place, b": ", why, b". "]);
                 }
             }

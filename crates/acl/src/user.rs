@@ -71,7 +71,7 @@ impl User {
     }
 
     /// Creates a user without any permissions.
-    pub fn nobody() -> User {
+    pub fn unprivileged() -> User {
         User::new(PubsubDefault::ResetChannels)
     }
 

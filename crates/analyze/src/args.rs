@@ -184,9 +184,9 @@ mod tests {
 
     #[test]
     fn the_help_lists_exactly_the_supported_options() {
-        let told = options();
-        assert_eq!(told.len(), HELP.matches("\n  --").count());
-        for OptionHelp { name, value, text } in told {
+        let documented = options();
+        assert_eq!(documented.len(), HELP.matches("\n  --").count());
+        for OptionHelp { name, value, text } in documented {
             let word = match value {
                 "" => "",
                 "8|16" => "8",

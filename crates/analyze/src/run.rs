@@ -26,7 +26,7 @@ impl Output {
     }
 
     /// The output of a failure whose reason the caller has already printed.
-    fn told_already() -> Output {
+    fn already_reported() -> Output {
         Output { out: String::new(), err: String::new(), code: 1 }
     }
 }
@@ -57,8 +57,8 @@ pub fn run(words: &[Vec<u8>], dial: Dial<'_>) -> Output {
     };
     progress.end();
     match done {
-        Ok(()) => told(&args, &Report::new(analysis.finish())),
-        Err(SourceError::Server(reason)) if reason.is_empty() => Output::told_already(),
+        Ok(()) => output(&args, &Report::new(analysis.finish())),
+        Err(SourceError::Server(reason)) if reason.is_empty() => Output::already_reported(),
         Err(error) => Output::failed(error),
     }
 }
@@ -90,7 +90,7 @@ fn from_server(
 }
 
 /// The requested reports.
-fn told(args: &Args, report: &Report) -> Output {
+fn output(args: &Args, report: &Report) -> Output {
     let fault = &report.findings.facts.fault;
     let err = fault.as_ref().map_or(String::new(), |fault| format!("{fault}\n"));
     let code = i32::from(fault.is_some());

@@ -260,7 +260,7 @@ fn forgotten_keys_take_as_much_as_estimated() {
         .set("maxmemory-policy", "allkeys-lru")
         .start();
     fill(&server, [words_of(&["SET", "model", &"x".repeat(100)])]);
-    let dump = Lent::new(&server).ask_all(&[words("DUMP model")]).unwrap();
+    let dump = Lent::new(&server).request_all(&[words("DUMP model")]).unwrap();
     let brisk_resp::Value::Bulk(dump) = &dump[0] else { panic!("{dump:?}") };
     let restore = |n: u64| {
         // Half of the keys were used today.
@@ -272,8 +272,8 @@ fn forgotten_keys_take_as_much_as_estimated() {
     let before = Before::new(server, (0..40_000).map(restore));
     let advice = before.said(Means::MissingTtl, "visit:<n>");
     assert_eq!(advice.keys, 20_000);
-    let gone = (0..40_000).step_by(2).map(|n| words(&format!("DEL visit:{n}")));
-    fill(&before.server, gone);
+    let deletions = (0..40_000).step_by(2).map(|n| words(&format!("DEL visit:{n}")));
+    fill(&before.server, deletions);
     reload(&before.server);
     let saved = before.bytes - used_by_data(&before.server, &EMPTY_REDIS);
     assert_close("forgotten keys, Redis", saved, advice.saved.redis, PART);

@@ -5,7 +5,7 @@ use crate::harness::*;
 use brisk_analyze::measure::Limits;
 use brisk_analyze::model::Classes;
 use brisk_analyze::progress::Progress;
-use brisk_analyze::source::live::{self, Options, Server as Asked, Words};
+use brisk_analyze::source::live::{self, Options, Server as LiveServer, Words};
 use brisk_analyze::{Analysis, Findings, Report};
 use brisk_resp::Value;
 use brisk_testkit::{Launch, Server, TempDir, wait_until};
@@ -16,9 +16,9 @@ fn options() -> Options {
     Options { share: 1.0, limit: None, reads_values: true, resume: None, classes: None }
 }
 
-fn walked(asked: &mut dyn Asked, options: &Options) -> Findings {
+fn walked(connection: &mut dyn LiveServer, options: &Options) -> Findings {
     let mut analysis = Analysis::new(Classes::BUNDLED, Limits::default(), 0);
-    live::read(asked, options, &mut analysis, &mut Progress::hidden()).unwrap();
+    live::read(connection, options, &mut analysis, &mut Progress::hidden()).unwrap();
     analysis.finish()
 }
 
@@ -115,10 +115,10 @@ fn the_analysis_writes_nothing_and_leaves_no_trace_if_the_server_supports_it() {
         fill(&server, data());
         let mut conn = server.connect();
         let dirty = conn.info("rdb_changes_since_last_save");
-        let mut asked = Lent::new(&server);
-        walked(&mut asked, &options());
+        let mut lent = Lent::new(&server);
+        walked(&mut lent, &options());
         assert_eq!(conn.info("rdb_changes_since_last_save"), dirty);
-        let mut names: Vec<String> = asked
+        let mut names: Vec<String> = lent
             .requests
             .iter()
             .map(|request| String::from_utf8_lossy(&request[0]).into_owned())
@@ -130,7 +130,7 @@ fn the_analysis_writes_nothing_and_leaves_no_trace_if_the_server_supports_it() {
             "TYPE",
         ];
         assert_eq!(names, expected);
-        let no_touch = asked.requests.iter().any(|request| request[1..] == words("NO-TOUCH ON"));
+        let no_touch = lent.requests.iter().any(|request| request[1..] == words("NO-TOUCH ON"));
         assert!(no_touch);
     }
 }
@@ -138,17 +138,17 @@ fn the_analysis_writes_nothing_and_leaves_no_trace_if_the_server_supports_it() {
 /// A server whose round trips take a known time, measured by a simulated clock.
 struct Slow {
     inner: Lent,
-    asked: Duration,
+    waited: Duration,
     longest: usize,
 }
 
-impl Asked for Slow {
-    fn ask_all(&mut self, requests: &[Words]) -> Result<Vec<Value>, String> {
+impl LiveServer for Slow {
+    fn request_all(&mut self, requests: &[Words]) -> Result<Vec<Value>, String> {
         let begun = Instant::now();
-        let answers = self.inner.ask_all(requests);
-        self.asked += begun.elapsed();
+        let replies = self.inner.request_all(requests);
+        self.waited += begun.elapsed();
         self.longest = self.longest.max(requests.len());
-        answers
+        replies
     }
 
     fn pause(&mut self, time: Duration) {
@@ -162,10 +162,10 @@ fn the_analysis_pauses_as_long_as_the_share_demands() {
     let [server, _] = servers();
     fill(&server, data());
     for share in [0.05, 0.5] {
-        let mut slow = Slow { inner: Lent::new(&server), asked: Duration::ZERO, longest: 0 };
+        let mut slow = Slow { inner: Lent::new(&server), waited: Duration::ZERO, longest: 0 };
         walked(&mut slow, &Options { share, ..options() });
-        let (asked, paused) = (slow.asked.as_secs_f64(), slow.inner.paused.as_secs_f64());
-        assert!(asked / (asked + paused) <= share, "{asked} {paused}");
+        let (waited, paused) = (slow.waited.as_secs_f64(), slow.inner.paused.as_secs_f64());
+        assert!(waited / (waited + paused) <= share, "{waited} {paused}");
         // At most five commands for each of 512 keys.
         assert!(slow.longest <= 5 * 512, "{}", slow.longest);
     }
@@ -187,10 +187,10 @@ struct Failing {
     left: usize,
 }
 
-impl Asked for Failing {
-    fn ask_all(&mut self, requests: &[Words]) -> Result<Vec<Value>, String> {
+impl LiveServer for Failing {
+    fn request_all(&mut self, requests: &[Words]) -> Result<Vec<Value>, String> {
         self.left = self.left.checked_sub(1).ok_or("the line is cut")?;
-        self.inner.ask_all(requests)
+        self.inner.request_all(requests)
     }
 
     fn pause(&mut self, _: Duration) {}
@@ -206,17 +206,17 @@ fn an_interrupted_scan_resumes_where_it_was() {
         let first = walked(&mut failing, &options);
         assert_eq!(first.facts.fault.as_deref(), Some("the line is cut"));
         assert!(first.keys() > 0 && first.keys() < 8000, "{}", first.keys());
-        let mut asked = Lent::new(&server);
-        let whole = walked(&mut asked, &options);
+        let mut lent = Lent::new(&server);
+        let whole = walked(&mut lent, &options);
         assert_eq!(whole.facts.fault, None);
         let once = walked(&mut Lent::new(&server), &Options { resume: None, ..options.clone() });
         assert_eq!(keys(&whole), keys(&once));
-        let types = asked.requests.iter().filter(|request| request[0] == b"TYPE").count() as u64;
+        let types = lent.requests.iter().filter(|request| request[0] == b"TYPE").count() as u64;
         assert_eq!(types, whole.keys() - first.keys(), "no key was asked for again");
         // A third run finds nothing left to read.
-        let mut asked = Lent::new(&server);
-        assert_eq!(keys(&walked(&mut asked, &options)), keys(&once));
-        assert!(!asked.requests.iter().any(|request| request[0] == b"TYPE"));
+        let mut lent = Lent::new(&server);
+        assert_eq!(keys(&walked(&mut lent, &options)), keys(&once));
+        assert!(!lent.requests.iter().any(|request| request[0] == b"TYPE"));
     }
 }
 
@@ -225,9 +225,9 @@ fn an_interrupted_scan_resumes_where_it_was() {
 fn the_reported_share_does_not_exceed_the_requested_one() {
     /// A server for which pauses really wait.
     struct Waiting(Lent);
-    impl Asked for Waiting {
-        fn ask_all(&mut self, requests: &[Words]) -> Result<Vec<Value>, String> {
-            self.0.ask_all(requests)
+    impl LiveServer for Waiting {
+        fn request_all(&mut self, requests: &[Words]) -> Result<Vec<Value>, String> {
+            self.0.request_all(requests)
         }
 
         fn pause(&mut self, time: Duration) {
@@ -278,8 +278,8 @@ fn an_error_of_the_server_is_reported_unchanged() {
     let server = Launch::redis().start();
     assert_eq!(server.connect().cmd("CONFIG SET requirepass secret").to_string(), "OK");
     let mut analysis = Analysis::new(Classes::BUNDLED, Limits::default(), 0);
-    let asked = &mut Lent::new(&server);
-    let error = live::read(asked, &options(), &mut analysis, &mut Progress::hidden()).unwrap_err();
+    let lent = &mut Lent::new(&server);
+    let error = live::read(lent, &options(), &mut analysis, &mut Progress::hidden()).unwrap_err();
     assert_eq!(error.to_string(), "NOAUTH Authentication required.");
 }
 
@@ -325,11 +325,11 @@ struct Busy {
     left: usize,
 }
 
-impl Asked for Busy {
-    fn ask_all(&mut self, requests: &[Words]) -> Result<Vec<Value>, String> {
+impl LiveServer for Busy {
+    fn request_all(&mut self, requests: &[Words]) -> Result<Vec<Value>, String> {
         self.left = self.left.saturating_sub(1);
         if self.left > 0 {
-            return self.inner.ask_all(requests);
+            return self.inner.request_all(requests);
         }
         let text = b"BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.";
         Ok(requests.iter().map(|_| Value::Error(text.to_vec())).collect())

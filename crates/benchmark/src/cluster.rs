@@ -4,10 +4,10 @@
 //! that several tests share, stay on that node. When the node redirects a request, the topology is read again, and the
 //! node gets the tag of another slot that it serves.
 
-use crate::ask::{Asker, text_of};
 use crate::engine::plan::Target;
 use crate::error::RunError;
 use crate::load::tag::{SLOTS, Tag, tags_by_slot};
+use crate::requester::{Requester, text_of};
 use brisk_dial::address::Address;
 use brisk_resp::Value;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -83,11 +83,11 @@ impl Cluster {
     /// # Errors
     /// If the server is not a cluster node, the cluster is down, or a primary cannot be reached.
     pub fn discover(entry: &Target) -> Result<Cluster, RunError> {
-        let mut asker = Asker::connect(entry)?;
-        let primaries = primaries(&mut asker, entry)?;
+        let mut requester = Requester::connect(entry)?;
+        let primaries = primaries(&mut requester, entry)?;
         let covered: Vec<u16> = primaries.iter().flat_map(|it| it.slots.iter().copied()).collect();
         let uncovered = uncovered(&covered);
-        let info = asker.ask(&["CLUSTER", "INFO"])?;
+        let info = requester.request(&["CLUSTER", "INFO"])?;
         if let Value::Error(text) = &info {
             return Err(RunError::Reply(String::from_utf8_lossy(text).into_owned()));
         }
@@ -96,7 +96,11 @@ impl Cluster {
             return Err(RunError::Plan(match uncovered.as_slice() {
                 [] => format!("Error: the cluster of {} is down (cluster_state)", entry.address),
                 slots => {
-                    format!("Error: the cluster of {} is down: {}", entry.address, told(slots))
+                    format!(
+                        "Error: the cluster of {} is down: {}",
+                        entry.address,
+                        slot_ranges(slots)
+                    )
                 }
             }));
         }
@@ -114,7 +118,7 @@ impl Cluster {
             let address = Address::tcp(&primary.host, primary.port).map_err(RunError::Plan)?;
             let target = Target { address, ..entry.clone() };
             // Connect once, so that a node that is down is reported before anything is measured.
-            Asker::connect(&target)?;
+            Requester::connect(&target)?;
             let first = primary.slots[0];
             let tag = AtomicU32::new(tags[usize::from(first)].to_bits());
             nodes.push(ClusterNode { id: primary.id, target, tag });
@@ -140,7 +144,7 @@ impl Cluster {
     /// A warning about the cluster for the user, before the run.
     #[must_use]
     pub fn warning(&self) -> Option<String> {
-        (!self.uncovered.is_empty()).then(|| told(&self.uncovered))
+        (!self.uncovered.is_empty()).then(|| slot_ranges(&self.uncovered))
     }
 
     /// Called after a node has redirected requests with this tag. Reads the topology from the node and gives it the tag
@@ -168,7 +172,7 @@ impl Cluster {
         if state.follows > FOLLOWS_MAX {
             return Err(RunError::Reply(format!("{error} (redirected {FOLLOWS_MAX} times)")));
         }
-        let primaries = primaries(&mut Asker::connect(target)?, target)?;
+        let primaries = primaries(&mut Requester::connect(target)?, target)?;
         for (at, node) in self.nodes.iter().enumerate() {
             let found = primaries.iter().find(|primary| primary.id == node.id);
             state.slots[at] = found.map(|primary| primary.slots.clone()).unwrap_or_default();
@@ -200,22 +204,22 @@ pub(crate) fn is_redirection(error: &str) -> bool {
 }
 
 /// Queries a node for the primaries that serve slots.
-fn primaries(asker: &mut Asker, asked: &Target) -> Result<Vec<Primary>, RunError> {
-    let reply = asker.ask(&["CLUSTER", "SLOTS"])?;
+fn primaries(requester: &mut Requester, target: &Target) -> Result<Vec<Primary>, RunError> {
+    let reply = requester.request(&["CLUSTER", "SLOTS"])?;
     match &reply {
         Value::Error(text) => Err(RunError::Plan(format!(
             "Error: {} does not describe a cluster: {}",
-            asked.address,
+            target.address,
             String::from_utf8_lossy(text)
         ))),
-        reply => read_slots(reply, asked.address.host()).ok_or_else(|| {
-            RunError::Plan(format!("Error: {} sent no valid CLUSTER SLOTS reply", asked.address))
+        reply => read_slots(reply, target.address.host()).ok_or_else(|| {
+            RunError::Plan(format!("Error: {} sent no valid CLUSTER SLOTS reply", target.address))
         }),
     }
 }
 
-/// Parses a reply to CLUSTER SLOTS. `asked` is the host of nodes that are listed without one.
-fn read_slots(reply: &Value, asked: &str) -> Option<Vec<Primary>> {
+/// Parses a reply to CLUSTER SLOTS. `target` is the host of nodes that are listed without one.
+fn read_slots(reply: &Value, target: &str) -> Option<Vec<Primary>> {
     let mut primaries: Vec<Primary> = Vec::new();
     for range in array(reply)? {
         let [first, last, primary, ..] = array(range)? else { return None };
@@ -229,7 +233,7 @@ fn read_slots(reply: &Value, asked: &str) -> Option<Vec<Primary>> {
             Some(known) => known.slots.extend(slots),
             None => primaries.push(Primary {
                 id,
-                host: host.unwrap_or_else(|| asked.to_owned()),
+                host: host.unwrap_or_else(|| target.to_owned()),
                 port,
                 slots: slots.collect(),
             }),
@@ -267,7 +271,7 @@ fn uncovered(covered: &[u16]) -> Vec<u16> {
 }
 
 /// A text that lists slots without a node.
-fn told(slots: &[u16]) -> String {
+fn slot_ranges(slots: &[u16]) -> String {
     let ranges: Vec<String> = slots
         .chunk_by(|before, after| before + 1 == *after)
         .filter_map(|range| match range {
@@ -338,7 +342,7 @@ mod tests {
         let but = |missing: &[u16]| {
             let covered: Vec<u16> =
                 all.iter().copied().filter(|slot| !missing.contains(slot)).collect();
-            told(&uncovered(&covered))
+            slot_ranges(&uncovered(&covered))
         };
         assert_eq!(but(&[3]), "no node serves 1 of 16384 slots (3)");
         assert_eq!(but(&[0, 1, 9]), "no node serves 3 of 16384 slots (0-1, 9)");

@@ -128,12 +128,12 @@ struct Proxy {
 /// A client's connection and the corresponding connection to the server. Direction 0 is to the server.
 struct Link {
     ends: [TcpStream; 2],
-    ways: [Way; 2],
+    directions: [Direction; 2],
 }
 
 /// One direction: from the end with the same index to the other end.
 #[derive(Default)]
-struct Way {
+struct Direction {
     queue: VecDeque<Piece>,
     queued_bytes: usize,
     last_due_ns: u64,
@@ -203,8 +203,8 @@ impl Proxy {
             {
                 self.due.pop();
                 if let Some(link) = self.links.get_mut(&(token / 2)) {
-                    link.ways[side(token)].scheduled = false;
-                    self.pump(token);
+                    link.directions[side(token)].scheduled = false;
+                    self.transfer(token);
                 }
             }
         }
@@ -246,7 +246,8 @@ impl Proxy {
             let flags = EventFlags::IN | EventFlags::OUT | EventFlags::ET;
             epoll::add(&self.epoll, end, EventData::new_u64(token), flags)?;
         }
-        self.links.insert(id, Link { ends, ways: [Way::default(), Way::default()] });
+        self.links
+            .insert(id, Link { ends, directions: [Direction::default(), Direction::default()] });
         Ok(())
     }
 
@@ -258,36 +259,36 @@ impl Proxy {
             return;
         }
         if flags.intersects(EventFlags::IN | EventFlags::HUP) {
-            link.ways[end].readable = true;
+            link.directions[end].readable = true;
         }
         if flags.intersects(EventFlags::OUT) {
-            link.ways[1 - end].writable = true;
+            link.directions[1 - end].writable = true;
         }
-        self.pump(token);
-        self.pump(token ^ 1);
+        self.transfer(token);
+        self.transfer(token ^ 1);
     }
 
     /// Moves as many bytes as possible in one direction. Closes the link when both directions have ended, or on an
     /// error.
-    fn pump(&mut self, token: u64) {
+    fn transfer(&mut self, token: u64) {
         let (id, from) = (token / 2, side(token));
         let Some(link) = self.links.get_mut(&id) else { return };
         loop {
             let read = link.read(from, &self.plan, &mut self.random, &mut self.buffer);
             let written = read.and_then(|()| link.write(from, now_ns()));
             match written {
-                Ok(()) if link.ways[0].closed && link.ways[1].closed => break,
+                Ok(()) if link.directions[0].closed && link.directions[1].closed => break,
                 Err(_) => break,
                 // Writing has made room for bytes that could not be read before.
-                Ok(()) if link.ways[from].may_read() => {}
+                Ok(()) if link.directions[from].may_read() => {}
                 Ok(()) => {
-                    let way = &mut link.ways[from];
+                    let direction = &mut link.directions[from];
                     // If the destination accepts nothing now, an event follows when it does.
-                    if let Some(piece) = way.queue.front()
-                        && way.writable
-                        && !way.scheduled
+                    if let Some(piece) = direction.queue.front()
+                        && direction.writable
+                        && !direction.scheduled
                     {
-                        way.scheduled = true;
+                        direction.scheduled = true;
                         self.due.push(Reverse((piece.due_ns, token)));
                     }
                     return;
@@ -303,7 +304,7 @@ const fn side(token: u64) -> usize {
     (token & 1) as usize
 }
 
-impl Way {
+impl Direction {
     fn may_read(&self) -> bool {
         self.readable && !self.ended && self.queued_bytes < QUEUE_BYTES_MAX
     }
@@ -317,12 +318,12 @@ impl Link {
         random: &mut Random,
         buffer: &mut [u8],
     ) -> io::Result<()> {
-        let way = &mut self.ways[from];
-        while way.may_read() {
+        let direction = &mut self.directions[from];
+        while direction.may_read() {
             let count = match (&self.ends[from]).read(buffer) {
                 Ok(count) => count,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    way.readable = false;
+                    direction.readable = false;
                     return Ok(());
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
@@ -330,26 +331,28 @@ impl Link {
             };
             let jitter_ns = random.below(ns(plan.jitter) + 1);
             // A piece is never due before its predecessor.
-            let due_ns = (now_ns() + ns(plan.delay) + jitter_ns).max(way.last_due_ns);
-            way.last_due_ns = due_ns;
-            way.ended = count == 0;
-            way.queued_bytes += count + PIECE_BYTES;
-            way.queue.push_back(Piece { due_ns, bytes: buffer[..count].to_vec(), sent: 0 });
+            let due_ns = (now_ns() + ns(plan.delay) + jitter_ns).max(direction.last_due_ns);
+            direction.last_due_ns = due_ns;
+            direction.ended = count == 0;
+            direction.queued_bytes += count + PIECE_BYTES;
+            direction.queue.push_back(Piece { due_ns, bytes: buffer[..count].to_vec(), sent: 0 });
         }
         Ok(())
     }
 
     fn write(&mut self, from: usize, now: u64) -> io::Result<()> {
-        let way = &mut self.ways[from];
+        let direction = &mut self.directions[from];
         let mut to = &self.ends[1 - from];
-        while let Some(piece) = way.queue.front_mut()
+        while let Some(piece) = direction.queue.front_mut()
             && piece.due_ns <= now
-            && way.writable
+            && direction.writable
         {
             if piece.sent < piece.bytes.len() {
                 match to.write(&piece.bytes[piece.sent..]) {
                     Ok(count) => piece.sent += count,
-                    Err(error) if error.kind() == ErrorKind::WouldBlock => way.writable = false,
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                        direction.writable = false
+                    }
                     Err(error) if error.kind() == ErrorKind::Interrupted => {}
                     Err(error) => return Err(error),
                 }
@@ -357,10 +360,10 @@ impl Link {
             if piece.sent == piece.bytes.len() {
                 if piece.bytes.is_empty() {
                     to.shutdown(Shutdown::Write)?;
-                    way.closed = true;
+                    direction.closed = true;
                 }
-                way.queued_bytes -= piece.bytes.len() + PIECE_BYTES;
-                way.queue.pop_front();
+                direction.queued_bytes -= piece.bytes.len() + PIECE_BYTES;
+                direction.queue.pop_front();
             }
         }
         Ok(())

@@ -19,10 +19,9 @@
 //! | [`experiments`] | reproductions of measurements in published articles |
 //! | [`html`] | the report as a page |
 //! | [`delay`] | a proxy that simulates a distant network |
-//! | [`ask`], [`clock`], [`error`] | helpers for the other modules; addresses and TLS come from `brisk-dial` |
+//! | [`requester`], [`clock`], [`error`] | helpers for the other modules; addresses and TLS come from `brisk-dial` |
 #![forbid(unsafe_code)]
 
-pub mod ask;
 pub mod clock;
 pub mod cluster;
 pub mod compare;
@@ -37,6 +36,7 @@ pub mod noise;
 pub mod options;
 pub mod outcome;
 pub mod report;
+pub mod requester;
 pub mod resources;
 pub mod scan;
 pub mod subject;

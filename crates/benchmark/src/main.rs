@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "the results are the output of the program")]
 
-use brisk_benchmark::ask::Asker;
 use brisk_benchmark::cluster::Cluster;
 use brisk_benchmark::compare::ServerInfo;
 use brisk_benchmark::delay::{DelayPlan, DelayProxy};
@@ -15,15 +14,16 @@ use brisk_benchmark::options::experiments::ExperimentOptions;
 use brisk_benchmark::options::help::HELP;
 use brisk_benchmark::options::{Format, Options, PlotFiles, Request, parse};
 use brisk_benchmark::report::{self, HostConfiguration};
+use brisk_benchmark::requester::Requester;
 use brisk_benchmark::{RunError, Subject, Watch, compare, run};
-use onlooker::{Onlooked, Onlooker};
+use monitor::{Monitored, RunMonitor};
 use std::fs::{self, File};
 use std::io::{IsTerminal, Write, stdout};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-mod onlooker;
+mod monitor;
 
 fn main() -> ExitCode {
     let done = match parse(std::env::args().skip(1)) {
@@ -76,7 +76,7 @@ fn measure(options: &Options) -> Result<(), String> {
     if options.format == Format::Csv {
         println!("{}", report::CSV_HEAD);
     }
-    let machine = Onlooked::of(&targets);
+    let machine = Monitored::of(&targets);
     loop {
         for case in &cases.cases {
             let plan = match &cluster {
@@ -134,14 +134,14 @@ fn one_run(
     options: &Options,
     plan: &Plan,
     hosts: &[Option<HostConfiguration>],
-    machine: &Onlooked,
+    machine: &Monitored,
 ) -> Result<(), RunError> {
     let shown = options.format == Format::Long || options.format == Format::Quiet;
-    let mut onlooker = Onlooker::new(&plan.workload.title, shown, machine.clone());
-    let outcome = run(plan, &mut onlooker);
-    onlooker.clear();
+    let mut monitor = RunMonitor::new(&plan.workload.title, shown, machine.clone());
+    let outcome = run(plan, &mut monitor);
+    monitor.clear();
     let mut outcome = outcome?;
-    outcome.notes.extend(onlooker.noise());
+    outcome.notes.extend(monitor.noise());
     match options.format {
         Format::Long | Format::Markdown => {
             print!("{}", report::long(&outcome, plan, options.threads, hosts));
@@ -201,14 +201,14 @@ fn side_by_side(options: &Options) -> Result<(), String> {
     }
     check_writable(options.save.iter().chain(&options.html))?;
     let shown = std::io::stderr().is_terminal();
-    let mut tell = |text: &str| {
+    let mut notify = |text: &str| {
         if shown {
             eprint!("\r\x1b[K{text}");
             let _ = std::io::stderr().flush();
         }
     };
-    let comparison = compare::compare(options, &mut tell);
-    tell("");
+    let comparison = compare::compare(options, &mut notify);
+    notify("");
     let comparison = comparison?;
     print!("{}", compare::render::render(&comparison, options.format));
     for warning in &comparison.warnings {
@@ -232,7 +232,7 @@ fn experiment(options: &ExperimentOptions) -> Result<(), String> {
         return Ok(());
     }
     let shown = std::io::stderr().is_terminal();
-    let mut tell = |text: &str| {
+    let mut notify = |text: &str| {
         if shown {
             eprint!("\r\x1b[K{text}");
             let _ = std::io::stderr().flush();
@@ -246,8 +246,8 @@ fn experiment(options: &ExperimentOptions) -> Result<(), String> {
         let _ = stdout().flush();
     };
     check_writable([&options.json, &options.html, &options.markdown].into_iter().flatten())?;
-    let report = experiments::experiments(options, &mut tell, &mut found);
-    tell("");
+    let report = experiments::experiments(options, &mut notify, &mut found);
+    notify("");
     let report = report?;
     for warning in &report.warnings {
         eprintln!("WARNING: {warning}");
@@ -313,13 +313,13 @@ fn warn(options: &Options) {
 
 /// The server's settings for the long report.
 fn host_configuration(target: &Target) -> Result<Option<HostConfiguration>, String> {
-    let asked = Asker::connect(target).and_then(|mut asker| {
-        Ok(match (asker.setting("save")?, asker.setting("appendonly")?) {
+    let settings = Requester::connect(target).and_then(|mut requester| {
+        Ok(match (requester.setting("save")?, requester.setting("appendonly")?) {
             (Some(save), Some(append_only)) => Some(HostConfiguration { save, append_only }),
             _ => None,
         })
     });
-    match asked {
+    match settings {
         Ok(Some(host)) => Ok(Some(host)),
         Ok(None) => {
             eprintln!("WARNING: Could not fetch server CONFIG");

@@ -33,7 +33,7 @@ impl Noise {
 
     /// A caveat for readers of the numbers; `None` if the machine is quiet enough.
     #[must_use]
-    pub fn told(&self) -> Option<String> {
+    pub fn description(&self) -> Option<String> {
         self.is_loud().then(|| {
             format!(
                 "the machine was noisy: other processes used {:.2} CPUs, and {:.1} % of the time was \
@@ -127,11 +127,14 @@ mod tests {
         // Two CPUs for one second are 200 ticks, 90 of which were work.
         let noise = after.noise_since(&before, 400_000_000, 1.0);
         assert!((noise.steal - 0.05).abs() < 1e-9 && (noise.others - 0.5).abs() < 1e-9);
-        let told = noise.told().unwrap_or_default();
-        assert!(told.contains("other processes used 0.50 CPUs, and 5.0 % of the time"), "{told}");
+        let description = noise.description().unwrap_or_default();
+        assert!(
+            description.contains("other processes used 0.50 CPUs, and 5.0 % of the time"),
+            "{description}"
+        );
         let quiet = after.noise_since(&before, 900_000_000, 1.0);
         assert!((quiet.others).abs() < 1e-9);
-        assert_eq!(Noise::default().told(), None);
+        assert_eq!(Noise::default().description(), None);
         assert!(Machine::now().is_some());
     }
 

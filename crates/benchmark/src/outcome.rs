@@ -131,7 +131,7 @@ pub struct Outcome {
     /// Further notes for the user.
     pub notes: Vec<String>,
     /// The target rate of an open loop, in requests per second.
-    pub rate_asked: Option<f64>,
+    pub target_rate: Option<f64>,
 }
 
 impl Outcome {
@@ -152,7 +152,7 @@ impl Outcome {
             first_mismatch: None,
             generator: Generator { threads: plan.threads, ..Generator::default() },
             notes: Vec::new(),
-            rate_asked: match plan.pace {
+            target_rate: match plan.pace {
                 Pace::Open { rate, .. } => Some(rate),
                 Pace::Closed | Pace::Idle => None,
             },
@@ -183,7 +183,7 @@ impl Outcome {
     pub(crate) fn judge_generator(&mut self) {
         let generator = &self.generator;
         let late = self.lateness.value_at_quantile(0.99);
-        let kept = self.rate_asked.is_none_or(|rate| self.rate() >= RATE_KEPT_MIN * rate);
+        let kept = self.target_rate.is_none_or(|rate| self.rate() >= RATE_KEPT_MIN * rate);
         let busy = generator.busy >= BUSY_LIMIT;
         let percent = |part: f64| part * 100.0;
         let advice = match generator.delayed >= DELAYED_LIMIT {
@@ -195,16 +195,16 @@ impl Outcome {
             false => "try more --threads".to_owned(),
         };
         let percent = percent(generator.busy);
-        self.generator.limit = if self.rate_asked.is_none() && busy {
+        self.generator.limit = if self.target_rate.is_none() && busy {
             Some(format!(
                 "its threads were busy {percent:.0} % of the time, so the server may be faster \
                  than this; {advice}"
             ))
-        } else if self.rate_asked.is_some() && !kept && busy {
+        } else if self.target_rate.is_some() && !kept && busy {
             Some(format!(
                 "it fell behind the rate with its threads busy {percent:.0} % of the time; {advice}"
             ))
-        } else if self.rate_asked.is_some() && late > LATENESS_NS_LIMIT {
+        } else if self.target_rate.is_some() && late > LATENESS_NS_LIMIT {
             Some(format!(
                 "1 % of the requests were sent more than {:.1} ms late, although a connection was free",
                 late as f64 / 1e6
@@ -249,9 +249,9 @@ impl Outcome {
             operations: self.operations,
             seconds: self.seconds,
             rate: self.rate(),
-            rate_asked: self.rate_asked,
+            target_rate: self.target_rate,
             latency_ms: Latency::of(&self.latency),
-            late_ms: self.rate_asked.map(|_| Latency::of(&self.lateness)),
+            late_ms: self.target_rate.map(|_| Latency::of(&self.lateness)),
             nodes: self.nodes.iter().map(|node| self.node_summary(node)).collect(),
             redirections: self.redirections,
             errors: self.errors.clone(),
@@ -288,7 +288,8 @@ pub struct Summary {
     /// Requests per second.
     pub rate: f64,
     /// The target rate of an open loop.
-    pub rate_asked: Option<f64>,
+    #[serde(rename = "rate_asked")]
+    pub target_rate: Option<f64>,
     /// Latencies, ms.
     pub latency_ms: Latency,
     /// In an open loop, how late requests were sent, in ms.
@@ -379,8 +380,8 @@ mod tests {
     fn the_generator_says_when_it_is_the_limit_and_what_would_help() {
         let workload = Material::default().test(suite::test_named("set").unwrap());
         let plan = Plan::new(workload, crate::subject::local_target(1));
-        let judged = |rate_asked, busy, delayed, late_ns| {
-            let mut outcome = Outcome { rate_asked, ..Outcome::new(&plan).unwrap() };
+        let judged = |target_rate, busy, delayed, late_ns| {
+            let mut outcome = Outcome { target_rate, ..Outcome::new(&plan).unwrap() };
             (outcome.operations, outcome.seconds) = (1000, 1.0);
             (outcome.generator.busy, outcome.generator.delayed) = (busy, delayed);
             outcome.lateness.record(late_ns).unwrap();

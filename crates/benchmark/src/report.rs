@@ -165,7 +165,7 @@ pub fn long(
     if threaded {
         line(format!("  threads: {}", plan.threads));
     }
-    if let Some(rate) = outcome.rate_asked {
+    if let Some(rate) = outcome.target_rate {
         line(format!("  open loop: target {rate} requests per second"));
     }
     line(String::new());

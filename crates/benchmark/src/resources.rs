@@ -70,12 +70,12 @@ impl Usage {
         let first = schedstat.split(' ').next().and_then(|word| word.parse::<u64>().ok());
         self.cpu_ns += first.unwrap_or(0);
         let status = fs::read_to_string(task.join("status")).unwrap_or_default();
-        let figure = |name: &str| {
+        let counter = |name: &str| {
             let line = status.lines().find_map(|line| line.strip_prefix(name));
             line.and_then(|value| value.trim().parse::<u64>().ok()).unwrap_or(0)
         };
-        self.voluntary_switches += figure("voluntary_ctxt_switches:");
-        self.involuntary_switches += figure("nonvoluntary_ctxt_switches:");
+        self.voluntary_switches += counter("voluntary_ctxt_switches:");
+        self.involuntary_switches += counter("nonvoluntary_ctxt_switches:");
     }
 }
 

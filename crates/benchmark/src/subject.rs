@@ -1,12 +1,12 @@
 //! A measured server: one that is already running, or one that this program starts and stops by its process ID.
 
-use crate::ask::Asker;
 use crate::engine::plan::{Session, Target};
 use crate::load::Material;
 use crate::load::random::Random;
 use crate::load::tag::Tag;
 use crate::load::template::{Places, Template};
 use crate::load::{suite, template};
+use crate::requester::Requester;
 use crate::resources::{Usage, listener_of};
 use brisk_dial::address::Address;
 use brisk_resp::Value;
@@ -201,7 +201,7 @@ impl Subject {
     /// # Errors
     /// If the connection fails, or the server rejects a command.
     pub fn fill(&self, material: &Material, seed: u64, tag: Tag) -> Result<(), String> {
-        let mut asker = Asker::connect(&self.target).map_err(|error| error.to_string())?;
+        let mut requester = Requester::connect(&self.target).map_err(|error| error.to_string())?;
         let set = suite::test_named("set").ok_or("the suite has no SET")?;
         let workload = material.test(set);
         let template: &Template = &workload.commands[0].template;
@@ -227,9 +227,9 @@ impl Subject {
                     }
                 }
             }
-            asker.send(&bytes).map_err(|error| error.to_string())?;
+            requester.send(&bytes).map_err(|error| error.to_string())?;
             for _ in at..end {
-                if let Value::Error(text) = asker.reply().map_err(|error| error.to_string())? {
+                if let Value::Error(text) = requester.reply().map_err(|error| error.to_string())? {
                     return Err(String::from_utf8_lossy(&text).into_owned());
                 }
             }
@@ -344,14 +344,17 @@ fn tail(log: &Path) -> String {
 
 /// The server's own name and version, if it replies to a PING; `Ok(None)` if it does not report them.
 fn version(target: &Target) -> Result<Option<String>, String> {
-    let mut asker = Asker::connect(target).map_err(|error| error.to_string())?;
-    match asker.ask(&["PING"]).map_err(|error| error.to_string())? {
+    let mut requester = Requester::connect(target).map_err(|error| error.to_string())?;
+    match requester.request(&["PING"]).map_err(|error| error.to_string())? {
         Value::Error(text) if !text.starts_with(b"NOPERM") => {
             return Err(String::from_utf8_lossy(&text).into_owned());
         }
         _ => {}
     }
-    let info = asker.ask(&["INFO", "server"]).ok().and_then(|info| crate::ask::text_of(&info));
+    let info = requester
+        .request(&["INFO", "server"])
+        .ok()
+        .and_then(|info| crate::requester::text_of(&info));
     let field = |name: &str| {
         let info = info.as_deref()?;
         info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))

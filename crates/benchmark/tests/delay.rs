@@ -50,10 +50,10 @@ fn a_byte_takes_at_least_the_delay_in_each_direction() {
         client.write_all(b"x").unwrap();
         server.read_exact(&mut byte).unwrap();
         assert!(sent.elapsed() >= Duration::from_millis(30), "{:?}", sent.elapsed());
-        let answered = Instant::now();
+        let replied_at = Instant::now();
         server.write_all(b"y").unwrap();
         client.read_exact(&mut byte).unwrap();
-        assert!(answered.elapsed() >= Duration::from_millis(30), "{:?}", answered.elapsed());
+        assert!(replied_at.elapsed() >= Duration::from_millis(30), "{:?}", replied_at.elapsed());
     }
 }
 
@@ -102,8 +102,8 @@ fn the_end_of_the_proxy_ends_its_connections() {
 
 #[test]
 fn a_missing_server_closes_the_connection() {
-    let gone = TcpListener::bind(any()).unwrap().local_addr().unwrap();
-    let proxy = proxy(gone, 1, 0);
+    let unused = TcpListener::bind(any()).unwrap().local_addr().unwrap();
+    let proxy = proxy(unused, 1, 0);
     let mut client = TcpStream::connect(proxy.address()).unwrap();
     client.set_read_timeout(Some(DEADLINE)).unwrap();
     assert!(matches!(client.read(&mut [0; 10]), Ok(0)));
@@ -113,19 +113,19 @@ fn a_missing_server_closes_the_connection() {
 fn a_reader_that_does_not_read_holds_the_writer_back() {
     const MANY: usize = 256 << 20;
     let (_proxy, mut client, mut server) = through(1, 0);
-    let (tell, told): (_, Receiver<usize>) = channel();
+    let (sender, progress): (_, Receiver<usize>) = channel();
     let writer = std::thread::spawn(move || {
         let piece = vec![7; 64 << 10];
         let mut sent = 0;
         while sent < MANY {
             client.write_all(&piece).unwrap();
             sent += piece.len();
-            tell.send(sent).unwrap();
+            sender.send(sent).unwrap();
         }
     });
     // Nothing is being read, so the writer must block long before the end.
     let mut sent = 0;
-    while let Ok(so_far) = told.recv_timeout(Duration::from_secs(1)) {
+    while let Ok(so_far) = progress.recv_timeout(Duration::from_secs(1)) {
         sent = so_far;
     }
     assert!(sent > 1 << 20 && sent < MANY / 2, "{sent} bytes were taken");

@@ -124,8 +124,8 @@ fn the_client_library_is_measured_in_all_its_modes() {
                 ["SET, {}, 50 callers", "GET, {}, 200 callers", "SET, {}, 200 callers, 1 ms"]
             {
                 let load = load.replace("{}", mode);
-                for figure in ["", ": p50", ": p99", ": client CPU", ": server CPU"] {
-                    let row = row(1, &format!("{load}{figure}"));
+                for measurement in ["", ": p50", ": p99", ": client CPU", ": server CPU"] {
+                    let row = row(1, &format!("{load}{measurement}"));
                     assert!(value(row) > 0.0, "{row}");
                 }
             }

@@ -47,14 +47,14 @@ fn serve(mut stream: TcpStream, manner: Manner, served: &Mutex<u64>) {
     stream.set_nodelay(true).unwrap();
     // Nothing is ever sent on this channel, so a receive with a timeout waits for the given time.
     let (_keeper, clock): (Sender<()>, _) = channel();
-    let (mut buffer, mut unread, mut here) = ([0; 4096], 0, 0);
+    let (mut buffer, mut unread, mut requests) = ([0; 4096], 0, 0);
     while let Ok(count @ 1..) = stream.read(&mut buffer) {
         unread += count;
         while unread >= PING.len() {
             unread -= PING.len();
-            here += 1;
+            requests += 1;
             match manner {
-                Manner::Closing(after) if here > after => {
+                Manner::Closing(after) if requests > after => {
                     let _ = stream.write_all(b"+PO");
                     return;
                 }
@@ -93,7 +93,7 @@ fn open(rate: f64) -> Pace {
 }
 
 #[test]
-fn a_known_delay_is_measured_as_such() {
+fn a_known_delay_is_measured() {
     let port = server(Manner::Late(Duration::from_millis(20)));
     for pace in [Pace::Closed, open(50.0)] {
         let outcome = run(&plan(port, 5, 50, pace), &mut Unwatched).unwrap();
@@ -136,7 +136,7 @@ fn a_stall_shows_in_an_open_loop_and_hides_from_a_closed_one() {
 }
 
 #[test]
-fn a_server_slower_than_the_rate_is_seen_as_such() {
+fn a_server_slower_than_the_rate_is_reported() {
     // With 10 ms per reply, one client can get 100 replies per second, but 400 requests are due.
     let port = server(Manner::Late(Duration::from_millis(10)));
     let outcome = run(&plan(port, 1, 40, open(400.0)), &mut Unwatched).unwrap();

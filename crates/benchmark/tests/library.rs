@@ -86,9 +86,9 @@ fn options_that_the_library_does_not_support_are_rejected_with_the_reason() {
         let (done, out, err) = tool(&server, options);
         assert!(!done && err.contains(wanted), "{options}: {out}\n{err}");
     }
-    let gone = Launch::subject().start();
-    let port = gone.port();
-    drop(gone);
+    let stopped = Launch::subject().start();
+    let port = stopped.port();
+    drop(stopped);
     let output = Command::new(PROGRAM)
         .args(["-p", &port.to_string(), "--client", "library", "-t", "get"])
         .output()

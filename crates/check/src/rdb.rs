@@ -44,14 +44,14 @@ pub fn run(program: &str, args: &[OsString], context: &mut Context<'_>) -> Resul
     }
     let [name] = args else {
         eprintln!("{usage}");
-        return Err(Stop::Told);
+        return Err(Stop::AlreadyReported);
     };
     say_checking(name, context.out)?;
     let file = File::open(name).map_err(|error| {
         eprintln!("Cannot open file {}: {}", name.display(), reason(&error));
-        Stop::Told
+        Stop::AlreadyReported
     })?;
-    check_content(file, context)?.map_or(Err(Stop::Told), |_| Ok(()))
+    check_content(file, context)?.map_or(Err(Stop::AlreadyReported), |_| Ok(()))
 }
 
 /// Checks the RDB file at the beginning of `source`, and returns its length if it is intact.

@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 #[derive(Debug)]
 pub enum Stop {
     /// The reason has been written.
-    Told,
+    AlreadyReported,
     /// The output cannot be written, or a confirmation cannot be read.
     Io(io::Error),
 }
@@ -25,7 +25,7 @@ impl From<io::Error> for Stop {
 pub fn exit_code(outcome: Result<(), Stop>) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(Stop::Told) => ExitCode::FAILURE,
+        Err(Stop::AlreadyReported) => ExitCode::FAILURE,
         Err(Stop::Io(error)) => {
             eprintln!("Cannot write the output or read a confirmation: {}", reason(&error));
             ExitCode::FAILURE

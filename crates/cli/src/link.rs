@@ -250,16 +250,16 @@ impl Link {
     ///
     /// # Errors
     /// If the connection fails.
-    pub(crate) fn ask<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<Value, LinkError> {
+    pub(crate) fn request<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<Value, LinkError> {
         self.send(words)?;
-        self.answer()
+        self.next_reply()
     }
 
     /// Sends all requests together, and waits for all replies.
     ///
     /// # Errors
     /// If the connection fails.
-    pub(crate) fn ask_all<W: AsRef<[u8]>>(
+    pub(crate) fn request_all<W: AsRef<[u8]>>(
         &mut self,
         requests: &[Vec<W>],
     ) -> Result<Vec<Value>, LinkError> {
@@ -268,14 +268,14 @@ impl Link {
             encode(&mut bytes, request);
         }
         self.send_bytes(&bytes)?;
-        requests.iter().map(|_| self.answer()).collect()
+        requests.iter().map(|_| self.next_reply()).collect()
     }
 
     /// The next reply. Push messages are skipped.
     ///
     /// # Errors
     /// If the connection fails.
-    pub(crate) fn answer(&mut self) -> Result<Value, LinkError> {
+    pub(crate) fn next_reply(&mut self) -> Result<Value, LinkError> {
         loop {
             let value = self.reply()?;
             if !matches!(value, Value::Push(_)) {
@@ -426,10 +426,10 @@ impl Link {
     /// # Errors
     /// If the connection fails.
     pub(crate) fn read_bytes(&mut self, buffer: &mut [u8]) -> Result<usize, LinkError> {
-        let here = &self.received[self.read..];
-        if !here.is_empty() {
-            let count = here.len().min(buffer.len());
-            buffer[..count].copy_from_slice(&here[..count]);
+        let unread = &self.received[self.read..];
+        if !unread.is_empty() {
+            let count = unread.len().min(buffer.len());
+            buffer[..count].copy_from_slice(&unread[..count]);
             self.read += count;
             return Ok(count);
         }

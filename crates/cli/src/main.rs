@@ -89,7 +89,7 @@ fn run(mut options: Options) -> i32 {
         options.password = Some(password.as_bytes().to_vec());
     }
     if options.asks_password {
-        options.password = password::ask("Please input password: ");
+        options.password = password::prompt("Please input password: ");
     }
     let mut session = match Session::new(options) {
         Ok(session) => session,
@@ -143,11 +143,11 @@ fn one_command(session: &mut Session) -> i32 {
 /// Reads standard input. If it is longer than an argument may be, the rest is not read, and the program fails.
 fn all_of_stdin() -> Vec<u8> {
     let mut bytes = Vec::new();
-    let told = match stdin().take(ARGUMENT_BYTES_MAX + 1).read_to_end(&mut bytes) {
+    let reason = match stdin().take(ARGUMENT_BYTES_MAX + 1).read_to_end(&mut bytes) {
         Ok(count) if count as u64 <= ARGUMENT_BYTES_MAX => return bytes,
         Ok(_) => format!("more than {ARGUMENT_BYTES_MAX} bytes"),
         Err(error) => link::plain(&error),
     };
-    screen::warn(format!("Error reading from stdin: {told}\n"));
+    screen::warn(format!("Error reading from stdin: {reason}\n"));
     screen::exit(1)
 }

@@ -19,7 +19,7 @@ impl Drop for Restored {
 }
 
 /// Prompts for a password. If standard input is a pipe, the password is its first line. `None` if there is none.
-pub(crate) fn ask(prompt: &str) -> Option<Vec<u8>> {
+pub(crate) fn prompt(prompt: &str) -> Option<Vec<u8>> {
     let Ok(before) = termios::tcgetattr(stdio::stdin()) else { return from_pipe() };
     let mut raw = before.clone();
     raw.local_modes -= LocalModes::ECHO | LocalModes::ICANON;

@@ -102,7 +102,7 @@ fn a_cluster_is_created_read_changed_and_fixed() {
         assert_same(&plain(args).with_stdin(b"no\n"));
     }
     grows_and_shrinks(all[0], masters);
-    is_mended(all[0], masters);
+    is_repaired(all[0], masters);
     for key in &keys {
         let got = harness::brisk_cli(&nodes[2], &["-c", "get", key]);
         assert_eq!(text(&got.stdout), format!("{key}\n"));
@@ -163,7 +163,7 @@ fn grows_and_shrinks(entry: &str, masters: &[Server]) {
 }
 
 /// Checks that `fix` completes an interrupted move, and assigns an owner to a slot without one.
-fn is_mended(entry: &str, masters: &[Server]) {
+fn is_repaired(entry: &str, masters: &[Server]) {
     let owner_of = |slot: usize| {
         masters
             .iter()
@@ -223,8 +223,8 @@ fn is_mended(entry: &str, masters: &[Server]) {
 
 fn is_backed_up(entry: &str) {
     let home = TempDir::new();
-    let folder = home.path("").display().to_string();
-    must(&["backup", entry, &folder]);
+    let directory = home.path("").display().to_string();
+    must(&["backup", entry, &directory]);
     let layout = std::fs::read_to_string(home.path("nodes.json")).expect("it was written");
     assert!(layout.contains("\"slots_count\""), "{layout}");
     let files = std::fs::read_dir(home.path("")).expect("it is there");

@@ -252,18 +252,18 @@ fn help_and_version_are_printed_without_a_server() {
     let options = words.filter(|word| word.starts_with("--") && word.len() > 2);
     let options: Vec<&str> = options.map(|word| word.trim_end_matches(['.', ')', '\''])).collect();
     assert!(options.len() > 40, "{options:?}");
-    for asked in [
+    for arguments in [
         &["--help"][..],
         &["--man"],
         &["--completions", "bash"],
         &["--completions", "zsh"],
         &["--completions", "fish"],
     ] {
-        let found = run(&ours(), &Case::new(asked));
+        let found = run(&ours(), &Case::new(arguments));
         assert_eq!(found.status.code(), Some(0));
         let said = text(&found.stdout).replace("\\-", "-").replace(" -l ", " --");
         for option in &options {
-            assert!(said.contains(option), "{asked:?}: {option}");
+            assert!(said.contains(option), "{arguments:?}: {option}");
         }
     }
     assert_eq!(run(&ours(), &Case::new(&["--completions", "csh"])).status.code(), Some(1));
@@ -293,8 +293,9 @@ fn bash_completes_options_and_what_follows_them() {
         // Here, `analyze` is not a command but a password.
         ("brisk-cli -a analyze --memk", "--memkeys --memkeys-samples\n"),
     ] {
-        let here = home.path("").display().to_string();
-        let (words, expected) = (words.replace("HOME/", &here), expected.replace("HOME/", &here));
+        let directory = home.path("").display().to_string();
+        let (words, expected) =
+            (words.replace("HOME/", &directory), expected.replace("HOME/", &directory));
         let script = format!(
             "source '{}'; COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
              _brisk_cli; echo \"${{COMPREPLY[*]}}\"",

@@ -67,7 +67,7 @@ fn every_reply_looks_as_redis_cli_shows_it() {
     let server = Scripted::start();
     let port = server.port();
     for reply in REPLIES {
-        server.answer(reply);
+        server.reply(reply);
         for form in FORMS {
             let args: Vec<&str> = ["-p", &port].into_iter().chain(form.iter().copied()).collect();
             assert_same(&Case::new(&[&args[..], &["command"]].concat()));
@@ -89,7 +89,7 @@ fn big_numbers_attributes_and_long_errors_are_shown() {
         (b"!5\r\nERR x\r\n", "(error) ERR x\n"),
         (b",nan\r\n", "(double) nan\n"),
     ] {
-        server.answer(reply);
+        server.reply(reply);
         let found = run(&ours(), &Case::new(&["-p", &port, "--no-raw", "command"]));
         assert_eq!(harness::text(&found.stdout), shown);
         assert_eq!(found.status.code(), Some(0));
@@ -110,7 +110,7 @@ fn malformed_replies_end_the_program_with_a_message() {
         seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         // An incomplete reply ends with the stream.
         bytes.push(b'.');
-        server.answer(&bytes);
+        server.reply(&bytes);
         let found = run(&ours(), &Case::new(&["-p", &port, "--no-raw", "command"]));
         let said = harness::text(&found.stderr);
         assert!(matches!(found.status.code(), Some(0 | 1)), "{bytes:?}: {:?} {said}", found.status);
@@ -168,7 +168,7 @@ fn modes_end_with_a_message_when_replies_have_an_unexpected_shape() {
         .chain([vec!["--cluster", "create", &place, &place, &place]])
         .collect();
     for reply in STRANGE {
-        server.answer(reply);
+        server.reply(reply);
         for mode in MODES.iter().map(|mode| mode.to_vec()).chain(cluster.iter().cloned()) {
             let args = [&["-p", &port][..], &mode].concat();
             // Some modes continue as long as the server replies, or wait for the rest of a reply. They are ended by

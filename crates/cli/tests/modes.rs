@@ -183,8 +183,8 @@ fn a_server_that_never_replies_is_given_up_after_the_time_limit() {
         assert_eq!((found.status.code(), found.stdout.is_empty()), (Some(1), true), "{found:?}");
     }
     let found = run(&ours(), &Case::new(&[&limited[..], &["subscribe", "a"]].concat()));
-    let told = "Error: The server did not reply within the time that -t allows\n";
-    assert_eq!((found.status.code(), text(&found.stderr).as_str()), (Some(1), told));
+    let expected = "Error: The server did not reply within the time that -t allows\n";
+    assert_eq!((found.status.code(), text(&found.stderr).as_str()), (Some(1), expected));
 }
 
 #[test]

@@ -37,9 +37,9 @@ fn main() {
     });
 }
 
-fn row(what: &str, mut figures: Vec<f64>, unit: &str, most: &str) {
-    figures.sort_by(f64::total_cmp);
-    let (median, worst) = (figures[figures.len() / 2], figures[figures.len() - 1]);
+fn row(what: &str, mut values: Vec<f64>, unit: &str, most: &str) {
+    values.sort_by(f64::total_cmp);
+    let (median, worst) = (values[values.len() / 2], values[values.len() - 1]);
     println!("| {what} | {median:.2}{unit} | {worst:.2}{unit} | {most} |");
 }
 
@@ -47,26 +47,26 @@ fn row(what: &str, mut figures: Vec<f64>, unit: &str, most: &str) {
 /// the link works again, and the benchmark measures the time until a command gets its reply.
 async fn blackhole(name: &str, settings: impl Fn(Builder) -> Builder, most: &str) {
     let server = Launch::redis().start();
-    let (mut detected, mut healed) = (Vec::new(), Vec::new());
+    let (mut detected, mut recovered) = (Vec::new(), Vec::new());
     for round in 0..ROUNDS {
         let link = Proxy::to(&server.address());
         let builder = settings(Client::builder(&format!("redis://{}", link.address())));
         let db = builder.lanes(Lanes::Count(1)).connect().await.expect("a server");
-        let (answers, over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
+        let (replies, over) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
         let callers: Vec<_> = (0..8)
             .map(|_| {
-                let (db, answers, over) = (db.clone(), Arc::clone(&answers), Arc::clone(&over));
+                let (db, replies, over) = (db.clone(), Arc::clone(&replies), Arc::clone(&over));
                 tokio::spawn(async move {
                     while !over.load(Ordering::Relaxed) {
                         // Failures are expected while the link drops bytes.
                         if db.get::<String>("key").await.is_ok() {
-                            answers.fetch_add(1, Ordering::Relaxed);
+                            replies.fetch_add(1, Ordering::Relaxed);
                         }
                     }
                 })
             })
             .collect();
-        until(|| answers.load(Ordering::Relaxed) > 100).await;
+        until(|| replies.load(Ordering::Relaxed) > 100).await;
         let before = link.accepted();
         link.part();
         let begun = Instant::now();
@@ -74,18 +74,18 @@ async fn blackhole(name: &str, settings: impl Fn(Builder) -> Builder, most: &str
         detected.push(begun.elapsed().as_secs_f64());
         // In each round, the link works again at a different moment in the series of attempts.
         tokio::time::sleep(Duration::from_millis(370 * round as u64)).await;
-        let before = answers.load(Ordering::Relaxed);
+        let before = replies.load(Ordering::Relaxed);
         link.heal();
         let begun = Instant::now();
-        until(|| answers.load(Ordering::Relaxed) > before).await;
-        healed.push(begun.elapsed().as_secs_f64() * 1000.0);
+        until(|| replies.load(Ordering::Relaxed) > before).await;
+        recovered.push(begun.elapsed().as_secs_f64() * 1000.0);
         over.store(true, Ordering::Relaxed);
         for caller in callers {
             caller.await.expect("it holds");
         }
     }
     row(&format!("{name}: noticed"), detected, " s", most);
-    row(&format!("{name}: answered again after"), healed, " ms", "200 ms");
+    row(&format!("{name}: answered again after"), recovered, " ms", "200 ms");
 }
 
 async fn until(holds: impl Fn() -> bool) {
@@ -110,13 +110,13 @@ async fn one_bad_node() {
                 tokio::spawn(async move { db.get::<String>(key).timeout(2 * MEASURED).await })
             })
             .collect();
-        let beside = latencies(&db, &keys[1..]).await;
+        let during = latencies(&db, &keys[1..]).await;
         cluster.node(0).signal("CONT");
         for call in stuck {
             // These calls may or may not have hung. Only the other requests are measured.
             let _ = call.await.expect("it holds");
         }
-        ratios.push(beside / before);
+        ratios.push(during / before);
     }
     row("one_bad_node: p99 of requests to the others compared with before", ratios, "", "1.2");
 }

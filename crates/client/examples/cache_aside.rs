@@ -23,12 +23,12 @@ const LOOK_AGAIN: Duration = Duration::from_millis(5);
 /// A slow database that counts its queries.
 #[derive(Default)]
 struct Database {
-    asked: AtomicUsize,
+    queries: AtomicUsize,
 }
 
 impl Database {
     async fn load(&self, user: u64) -> String {
-        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.queries.fetch_add(1, Ordering::Relaxed);
         tokio::time::sleep(Duration::from_millis(20)).await;
         format!("user number {user}")
     }
@@ -70,14 +70,14 @@ async fn main() -> brisk::Result<()> {
     for caller in callers.collect::<Vec<_>>() {
         assert_eq!(caller.await.expect("no panic")?, "user number 7");
     }
-    assert_eq!(database.asked.load(Ordering::Relaxed), 1);
+    assert_eq!(database.queries.load(Ordering::Relaxed), 1);
     assert!(db.ttl("example:user:7").await? > 0);
 
     // After a change to the database, the old value must be deleted from the cache.
     db.del("example:user:7").await?;
     user(&db, &database, 7).await?;
-    assert_eq!(database.asked.load(Ordering::Relaxed), 2);
-    println!("201 callers, {} loads", database.asked.load(Ordering::Relaxed));
+    assert_eq!(database.queries.load(Ordering::Relaxed), 2);
+    println!("201 callers, {} loads", database.queries.load(Ordering::Relaxed));
 
     db.del("example:user:7").await?;
     Ok(())

@@ -399,14 +399,14 @@ fn host_and_port(text: &str, otherwise: u16) -> std::result::Result<(String, u16
 fn decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
-    while let Some((&byte, behind)) = rest.split_first() {
+    while let Some((&byte, after)) = rest.split_first() {
         if byte == b'%' {
-            let digits = std::str::from_utf8(behind.get(..2)?).ok()?;
+            let digits = std::str::from_utf8(after.get(..2)?).ok()?;
             bytes.push(u8::from_str_radix(digits, 16).ok()?);
-            rest = &behind[2..];
+            rest = &after[2..];
         } else {
             bytes.push(byte);
-            rest = behind;
+            rest = after;
         }
     }
     String::from_utf8(bytes).ok()

@@ -122,11 +122,11 @@ mod tests {
     #[test]
     fn several_wait_one_after_the_other() {
         let margin = Some(Duration::from_secs(3));
-        let ask = |seconds: u32| blpop::<(), ()>("k", seconds).into_request();
-        let sum = limit(&[ask(1), get::<()>("k").into_request(), ask(2)], margin);
+        let pop = |seconds: u32| blpop::<(), ()>("k", seconds).into_request();
+        let sum = limit(&[pop(1), get::<()>("k").into_request(), pop(2)], margin);
         assert_eq!(sum, Some(BlockLimit::Within(Duration::from_secs(6))));
-        assert_eq!(limit(&[ask(1), ask(0)], margin), Some(BlockLimit::Unlimited));
-        assert_eq!(limit(&[ask(1)], None), Some(BlockLimit::Unlimited));
+        assert_eq!(limit(&[pop(1), pop(0)], margin), Some(BlockLimit::Unlimited));
+        assert_eq!(limit(&[pop(1)], None), Some(BlockLimit::Unlimited));
         assert_eq!(limit(&[get::<()>("k").into_request()], margin), None);
     }
 }

@@ -444,27 +444,27 @@ impl State {
                 }
                 State::Ready(reply) => return Poll::Ready(Ok(reply)),
                 State::Waits { slot, mut redirects } => {
-                    let Poll::Ready(answer) = slot.poll(cx.waker()) else {
+                    let Poll::Ready(result) = slot.poll(cx.waker()) else {
                         *self = State::Waits { slot, redirects };
                         return Poll::Pending;
                     };
                     Slot::give_back(slot);
-                    match answer {
+                    match result {
                         Err(error) if plan.may_send_again(&error, target, redirects.replays) => {
                             redirects.replays += 1;
                             redirects.began.get_or_insert_with(Instant::now);
                             redirects.route_by_map();
                             *self = State::Again { redirects };
                         }
-                        answer => {
+                        result => {
                             let Some(cluster) = target.cluster() else {
-                                return Poll::Ready(answer);
+                                return Poll::Ready(result);
                             };
-                            match cluster.retry_after_reply(plan, &answer, &mut redirects) {
+                            match cluster.retry_after_reply(plan, &result, &mut redirects) {
                                 Some(retry) => *self = State::retry(cluster, retry, redirects),
                                 None => {
                                     return Poll::Ready(
-                                        answer.map(|reply| redirects.own_replies(reply)),
+                                        result.map(|reply| redirects.own_replies(reply)),
                                     );
                                 }
                             }

@@ -100,12 +100,12 @@ fn replies_to_commands_and_batches_over_several_nodes_are_in_order() {
                 let db = connect(&cluster, protocol).await;
                 let keys: Vec<String> = (0..100).map(|n| format!("{protocol}:{n}")).collect();
                 db.mset(keys.iter().zip(0..).collect::<Vec<_>>()).await.unwrap();
-                let mut asked = keys.clone();
-                asked.insert(50, "none".to_owned());
-                let values: Vec<Option<i64>> = db.mget(&asked).await.unwrap();
+                let mut requested = keys.clone();
+                requested.insert(50, "none".to_owned());
+                let values: Vec<Option<i64>> = db.mget(&requested).await.unwrap();
                 let wanted = (0..50).map(Some).chain([None]).chain((50..100).map(Some));
                 assert_eq!(values, wanted.collect::<Vec<_>>());
-                assert_eq!(db.exists(&asked).await.unwrap(), 100);
+                assert_eq!(db.exists(&requested).await.unwrap(), 100);
                 assert_eq!(db.touch(&keys).await.unwrap(), 100);
                 assert_eq!(db.del(&keys[..60]).await.unwrap(), 60);
                 assert_eq!(db.unlink(&keys).await.unwrap(), 40);
@@ -420,7 +420,7 @@ fn consumers_connect_to_the_node_of_their_stream() {
             let db = connect(&cluster, 3).await;
             for primary in 0..3 {
                 let stream = cluster.key_of(primary, 0);
-                let (told, mut handled) = tokio::sync::mpsc::unbounded_channel::<i64>();
+                let (sender, mut handled) = tokio::sync::mpsc::unbounded_channel::<i64>();
                 let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
                 let consumer =
                     db.consumer(stream.clone()).group("g").member("m").begin(Begin::Oldest);
@@ -428,10 +428,10 @@ fn consumers_connect_to_the_node_of_their_stream() {
                     let _ = stopped.await;
                 });
                 let work = tokio::spawn(consumer.run(move |m: Message| {
-                    let told = told.clone();
+                    let sender = sender.clone();
                     async move {
                         let n = m.field("n").map_err(|error| error.to_string())?;
-                        told.send(n).map_err(|error| error.to_string())
+                        sender.send(n).map_err(|error| error.to_string())
                     }
                 }));
                 for n in 0..3_i64 {

@@ -35,7 +35,7 @@ async fn connect(cluster: &Cluster) -> Client {
 }
 
 /// Queries the primaries 1 and 2 until the slots of the first one are served again; each reply must arrive in time.
-async fn others_answer_until(db: &Client, cluster: &Cluster, is_back: impl Fn() -> bool) {
+async fn others_reply_until(db: &Client, cluster: &Cluster, is_back: impl Fn() -> bool) {
     let keys: Vec<String> =
         [1, 2].iter().flat_map(|node| (0..8).map(|n| cluster.key_of(*node, n))).collect();
     let mut rounds = 0;
@@ -76,7 +76,7 @@ fn slots_of_a_killed_primary_recover_and_other_slots_are_not_delayed() {
                 })
                 .collect();
             let is_back = || waiting.iter().all(tokio::task::JoinHandle::is_finished);
-            others_answer_until(&db, &cluster, is_back).await;
+            others_reply_until(&db, &cluster, is_back).await;
             for (key, count) in keys.iter().zip(join_all(waiting).await) {
                 // An increment whose reply was lost may have been executed and replicated, so the count may be larger
                 // than 1.
@@ -136,7 +136,7 @@ fn a_node_that_hangs_delays_no_other_node() {
                     }
                 }
             });
-            others_answer_until(&db, &cluster, || waiting.is_finished()).await;
+            others_reply_until(&db, &cluster, || waiting.is_finished()).await;
             assert_eq!(waiting.await.unwrap().unwrap(), Some(1));
             db.incr(&key).await.unwrap();
             // The node comes back as a replica of the new primary of its slots, and its outdated value is not read.
@@ -234,8 +234,8 @@ fn the_loss_of_all_nodes_of_a_slot_is_an_error_within_the_time_limit() {
             assert!(matches!(error.kind(), Kind::Timeout(brisk::Phase::Queued)), "{error:?}");
             assert!(error.to_string().contains("CLUSTERDOWN"), "{error}");
             assert!(!error.maybe_applied());
-            let gone = db.incr(cluster.key_of(0, 0)).timeout(SHORT).await.unwrap_err();
-            assert!(matches!(gone.kind(), Kind::Timeout(_)), "{gone:?}");
+            let timed_out = db.incr(cluster.key_of(0, 0)).timeout(SHORT).await.unwrap_err();
+            assert!(matches!(timed_out.kind(), Kind::Timeout(_)), "{timed_out:?}");
         });
     }
 }

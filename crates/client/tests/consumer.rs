@@ -289,14 +289,14 @@ fn an_entry_without_attempts_left_stays_pending_or_is_discarded() {
                 db.flushall().await.unwrap();
                 add(&db, 3).await;
                 let (tries, fates) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::default()));
-                let told: Arc<Mutex<Vec<(Id, Fate)>>> = Arc::clone(&fates);
+                let reported: Arc<Mutex<Vec<(Id, Fate)>>> = Arc::clone(&fates);
                 let mut consumer = member(&db, "a").attempts(2).claim_idle(ms(150));
                 if discards {
                     consumer = consumer.discard();
                 }
                 let consumer = consumer.observe(move |event| {
                     if let Event::Dead { id, fate, .. } = event {
-                        told.lock().expect("no panic").push((*id, *fate));
+                        reported.lock().expect("no panic").push((*id, *fate));
                     }
                 });
                 let counted = Arc::clone(&tries);
@@ -313,7 +313,7 @@ fn an_entry_without_attempts_left_stays_pending_or_is_discarded() {
                 one.stop().await;
                 assert_eq!(tries.load(Ordering::Relaxed), 6);
                 let fate = if discards { Fate::Discarded } else { Fate::Kept };
-                assert!(fates.lock().unwrap().iter().all(|(_, told)| *told == fate));
+                assert!(fates.lock().unwrap().iter().all(|(_, reported)| *reported == fate));
             }
         });
     }
@@ -326,10 +326,10 @@ fn a_panic_in_a_handler_counts_as_a_failure_only() {
             let db = Client::connect(&server.address()).await.unwrap();
             add(&db, 50).await;
             let texts: Arc<Mutex<Vec<String>>> = Arc::default();
-            let told = Arc::clone(&texts);
+            let reported = Arc::clone(&texts);
             let consumer = member(&db, "a").observe(move |event| {
                 if let Event::Failed { why, .. } = event {
-                    told.lock().expect("no panic").push((*why).to_owned());
+                    reported.lock().expect("no panic").push((*why).to_owned());
                 }
             });
             let log = Log::default();
@@ -447,10 +447,10 @@ fn a_stopping_member_finishes_started_entries_and_returns_the_rest() {
             let (log, gate) = (Log::default(), Arc::new(Notify::new()));
             let (seen, waits) = (log.clone(), Arc::clone(&gate));
             let is_stopping = Arc::new(Notify::new());
-            let told = Arc::clone(&is_stopping);
+            let reported = Arc::clone(&is_stopping);
             let consumer = member(&db, "a").parallel(5).ahead(10).leave().observe(move |event| {
                 if matches!(event, Event::Stopping) {
-                    told.notify_one();
+                    reported.notify_one();
                 }
             });
             let one = Member::start(consumer, move |m| {

@@ -9,15 +9,15 @@ use std::sync::OnceLock;
 const EXAMPLES_DIR: &str = "BRISK_EXAMPLES_DIR";
 
 /// The directory of the examples, which are built with the same profile as this test.
-fn folder() -> &'static Path {
+fn directory() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
-        if let Some(folder) = std::env::var_os(EXAMPLES_DIR) {
-            return folder.into();
+        if let Some(directory) = std::env::var_os(EXAMPLES_DIR) {
+            return directory.into();
         }
-        let here = std::env::current_exe().expect("this test's own path");
+        let executable = std::env::current_exe().expect("this test's own path");
         // target/<profile>/deps/examples-1234
-        let profile = here.ancestors().nth(2).expect("a folder of the profile");
+        let profile = executable.ancestors().nth(2).expect("a folder of the profile");
         let name = profile.file_name().and_then(|name| name.to_str()).unwrap_or("debug");
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         // If all tests are run, the examples are already built. If this test is run alone, they may be outdated or
@@ -36,7 +36,7 @@ fn folder() -> &'static Path {
 
 #[track_caller]
 fn runs_alone_to_its_end(example: &str) {
-    let program = folder().join(example);
+    let program = directory().join(example);
     for server in [Launch::redis().start(), Launch::subject().start()] {
         runs(&program, &server);
     }

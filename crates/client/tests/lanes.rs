@@ -249,9 +249,9 @@ fn a_peer_that_vanishes_silently_is_noticed() {
         wait_until("it to be given up", || link.accepted() > 1);
         link.heal();
         let runtime = tokio::runtime::Handle::current();
-        let is_answered =
+        let has_reply =
             || tokio::task::block_in_place(|| runtime.block_on(async { db.get::<i64>("k").await }));
-        wait_until("an answer", || matches!(is_answered(), Ok(Some(1))));
+        wait_until("an answer", || matches!(has_reply(), Ok(Some(1))));
     });
 }
 
@@ -409,10 +409,10 @@ fn the_client_sends_its_library_name_unless_this_is_disabled() {
         let info = async |builder: brisk::Builder| {
             builder.connect().await.unwrap().client_info().await.unwrap()
         };
-        let told = info(Client::builder(&server.address())).await;
-        assert!(told.contains(" lib-name=brisk "), "{told}");
-        let not_told = info(Client::builder(&server.address()).no_client_info()).await;
-        assert!(not_told.contains(" lib-name= "), "{not_told}");
+        let named = info(Client::builder(&server.address())).await;
+        assert!(named.contains(" lib-name=brisk "), "{named}");
+        let unnamed = info(Client::builder(&server.address()).no_client_info()).await;
+        assert!(unnamed.contains(" lib-name= "), "{unnamed}");
     });
 }
 

@@ -5,6 +5,7 @@
 //! the memory of its process.
 
 mod caching;
+mod client_metrics;
 mod cluster;
 mod cluster_faults;
 mod consumer;
@@ -13,7 +14,6 @@ mod credentials;
 mod debug_output;
 mod derived;
 mod examples;
-mod figures;
 mod lanes;
 mod large;
 mod observing;

@@ -174,7 +174,7 @@ fn a_read_that_is_sent_again_is_reported_once_and_a_lost_write_as_lost() {
 }
 
 #[test]
-fn dropped_timed_out_and_overloaded_calls_are_reported_as_such() {
+fn dropped_timed_out_and_overloaded_calls_are_reported_with_their_outcome() {
     let server = Launch::subject().start();
     let link = Proxy::to(&server.address());
     let recorder = Recorder::default();

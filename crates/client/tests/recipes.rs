@@ -35,8 +35,8 @@ async fn client(server: &Server) -> Client {
 }
 
 async fn memory(db: &Client, keys: impl Iterator<Item = String>) -> i64 {
-    let asks = keys.map(commands::memory_usage);
-    let sizes = db.batch(asks.collect::<Vec<_>>()).await.expect("sizes");
+    let requests = keys.map(commands::memory_usage);
+    let sizes = db.batch(requests.collect::<Vec<_>>()).await.expect("sizes");
     sizes.into_iter().map(|size| size.unwrap_or(0)).sum()
 }
 

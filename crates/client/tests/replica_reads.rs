@@ -105,8 +105,8 @@ fn reads_that_a_replica_rejects_go_to_the_primary_if_allowed() {
         assert_eq!(db.batch(both).await.unwrap(), (Some("v".to_owned()), 1));
         let read: Option<String> = db.get("k").await.unwrap();
         assert_eq!(read.as_deref(), Some("v"));
-        let gone: Vec<Server> = servers.drain(1..).collect();
-        drop(gone);
+        let stopped: Vec<Server> = servers.drain(1..).collect();
+        drop(stopped);
         for _ in 0..10 {
             let read: Option<String> = db.get("k").await.unwrap();
             assert_eq!(read.as_deref(), Some("v"));
@@ -138,8 +138,8 @@ fn a_new_primary_is_found_by_querying_the_other_servers() {
             assert_eq!(inside.cmd("GET k").text(), "3", "{of:?}");
             let runtime = tokio::runtime::Handle::current();
             wait_until("the listener to be at the new one, too", || {
-                let told = async { db.publish("news", "x").await.unwrap() };
-                tokio::task::block_in_place(|| runtime.block_on(told)) == 1
+                let published = async { db.publish("news", "x").await.unwrap() };
+                tokio::task::block_in_place(|| runtime.block_on(published)) == 1
             });
             // The replica may lag for a while, because a primary sends data to a new replica only after an
             // acknowledgment.

@@ -59,10 +59,10 @@ pub(super) fn rewrite(
 /// Replaces `file` with `text`: writes a temporary file in the same directory, syncs it, renames
 /// it, and syncs the directory.
 pub fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
-    let folder = file.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory = file.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let unique = std::time::UNIX_EPOCH.elapsed().map_or(0, |now| now.as_nanos());
-    let temporary = folder.join(format!("{name}.{}-{unique}.tmp", std::process::id()));
+    let temporary = directory.join(format!("{name}.{}-{unique}.tmp", std::process::id()));
     let written = (|| {
         let mut out =
             OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
@@ -77,7 +77,7 @@ pub fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
         _ = fs::remove_file(&temporary); // may not exist; the first error is reported
         return written;
     }
-    File::open(folder)?.sync_all()
+    File::open(directory)?.sync_all()
 }
 
 /// The lines of one directive, and how many of them have been written.

@@ -262,8 +262,8 @@ pub(super) const REPLICAOF: Special = Special {
         let [host, port] = words else {
             return Err("wrong number of arguments".into());
         };
-        let nobody = host.eq_ignore_ascii_case(b"no") && port.eq_ignore_ascii_case(b"one");
-        c.replication.replicaof = if nobody {
+        let has_no_primary = host.eq_ignore_ascii_case(b"no") && port.eq_ignore_ascii_case(b"one");
+        c.replication.replicaof = if has_no_primary {
             None
         } else {
             let port = value::integer(port).and_then(|port| u16::try_from(port).ok());
@@ -309,14 +309,15 @@ pub(super) const THREADS: Special = Special {
         let number = words.first().and_then(|word| value::integer(word));
         let number =
             number.ok_or(Refusal::Borrowed("argument couldn't be parsed into an integer"))?;
-        let asked = usize::try_from(number).ok().filter(|asked| *asked <= THREADS_MAX);
-        let asked = asked.ok_or_else(|| {
+        let configured =
+            usize::try_from(number).ok().filter(|configured| *configured <= THREADS_MAX);
+        let configured = configured.ok_or_else(|| {
             Refusal::from(format!("argument must be between 0 and {THREADS_MAX} inclusive"))
         })?;
-        c.process.threads = Threads { asked };
+        c.process.threads = Threads { configured };
         Ok(())
     },
-    lines: |c| vec![c.process.threads.asked.to_string()],
+    lines: |c| vec![c.process.threads.configured.to_string()],
 };
 
 /// Returns the system's error text without Rust's additions: "(os error N)", and the context of a

@@ -126,9 +126,9 @@ impl Store {
                     .map_err(|reason| ConfigError::Refused { name: known(row, name), reason })
             };
             if row.fixed {
-                let mut asked = Config::clone(&self.current);
-                take(&mut asked)?;
-                if row.show(&asked) != row.show(&self.current) {
+                let mut requested = Config::clone(&self.current);
+                take(&mut requested)?;
+                if row.show(&requested) != row.show(&self.current) {
                     return Err(refused(name, IMMUTABLE));
                 }
                 // CONFIG GET may not show the stored value: for `threads 0` it shows the real

@@ -90,7 +90,7 @@ pub fn warnings(config: &Config) -> Vec<String> {
         overcommit(read("/proc/sys/vm/overcommit_memory").as_deref()),
         huge_pages(read("/sys/kernel/mm/transparent_hugepage/enabled").as_deref()),
         maxmemory(config.memory.maxmemory),
-        told_without_effect(config),
+        warning_without_effect(config),
     ]
     .into_iter()
     .flatten()
@@ -156,7 +156,7 @@ pub fn without_effect(config: &Config) -> Vec<&'static str> {
     names
 }
 
-fn told_without_effect(config: &Config) -> Option<String> {
+fn warning_without_effect(config: &Config) -> Option<String> {
     let names = without_effect(config);
     (!names.is_empty()).then(|| {
         format!(
@@ -216,10 +216,13 @@ mod tests {
             ),
         ] {
             let config = with(lines);
-            let told = told_without_effect(&config);
+            let warning = warning_without_effect(&config);
             let end = named.map(|names| format!(" have no effect: {names}."));
-            assert_eq!(told.is_some(), end.is_some(), "{lines:?}: {told:?}");
-            assert!(told.zip(end).is_none_or(|(told, end)| told.ends_with(&end)), "{lines:?}");
+            assert_eq!(warning.is_some(), end.is_some(), "{lines:?}: {warning:?}");
+            assert!(
+                warning.zip(end).is_none_or(|(warning, end)| warning.ends_with(&end)),
+                "{lines:?}"
+            );
         }
     }
 
@@ -229,9 +232,9 @@ mod tests {
         let limit = getrlimit(Resource::Nofile);
         assert_eq!(reserve_open_files(1, FILES_RESERVED).maxclients, 1);
         if let Some(hard) = limit.maximum.filter(|hard| *hard < 1 << 40) {
-            let asked = i64::try_from(hard).unwrap();
-            let got = reserve_open_files(asked, FILES_RESERVED);
-            assert!(got.maxclients < asked && got.maxclients > 0, "{got:?}");
+            let requested = i64::try_from(hard).unwrap();
+            let got = reserve_open_files(requested, FILES_RESERVED);
+            assert!(got.maxclients < requested && got.maxclients > 0, "{got:?}");
             assert!(got.notes.last().unwrap().contains("maxclients has been reduced to"));
         }
     }

@@ -88,16 +88,16 @@ impl MemoryShare {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Threads {
     /// The configured value; 0 means one per core.
-    pub asked: usize,
+    pub configured: usize,
 }
 
 impl Threads {
     /// Returns the number of workers to run: at least 1. Queries the system each time if the value
     /// is 0.
     pub fn count(self) -> usize {
-        match self.asked {
+        match self.configured {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
-            asked => asked,
+            configured => configured,
         }
     }
 }

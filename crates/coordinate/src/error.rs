@@ -60,7 +60,7 @@ pub enum CoordinatorError {
     CommonName,
     /// A response was not understood.
     #[error("a response from {endpoint} was not understood: {why}")]
-    BadAnswer { endpoint: String, why: String },
+    InvalidResponse { endpoint: String, why: String },
     /// etcd rejected the request.
     #[error("etcd rejected the request: {0}")]
     Rejected(String),

@@ -316,11 +316,11 @@ pub enum WatchEvent {
     /// A node registered, or another incarnation of it did.
     NodeRegistered(RegisteredNode),
     /// The lease of a node ended.
-    NodeGone { node: NodeId, revision: Revision },
+    NodeRemoved { node: NodeId, revision: Revision },
     /// A controller took office.
     ControllerElected(Controller),
     /// The office of the controller is vacant.
-    ControllerGone { revision: Revision },
+    ControllerRemoved { revision: Revision },
     /// Events after the watch's position are no longer kept. The caller takes a snapshot and
     /// watches from there. This watch reports nothing else from now on.
     Compacted { revision: Revision },

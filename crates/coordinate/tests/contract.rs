@@ -271,9 +271,9 @@ fn a_watch_reports_nodes_and_controllers() {
         a.end(&lease).unwrap();
         let events = events_until(subject, &mut *watch, |events| events.len() >= 2);
         assert_eq!(events.len(), 2, "{events:?}");
-        let is_gone = |event: &WatchEvent| matches!(event, WatchEvent::NodeGone { node, .. } if *node == id(1));
-        assert!(events.iter().any(is_gone), "{events:?}");
-        let is_vacant = |event: &WatchEvent| matches!(event, WatchEvent::ControllerGone { .. });
+        let is_removed = |event: &WatchEvent| matches!(event, WatchEvent::NodeRemoved { node, .. } if *node == id(1));
+        assert!(events.iter().any(is_removed), "{events:?}");
+        let is_vacant = |event: &WatchEvent| matches!(event, WatchEvent::ControllerRemoved { .. });
         assert!(events.iter().any(is_vacant), "{events:?}");
     });
 }
@@ -289,7 +289,7 @@ fn a_node_whose_process_ends_is_reported_and_loses_its_leadership() {
         drop(a);
         let events = events_until(subject, &mut *watch, |events| events.len() >= 2);
         assert!(
-            events.iter().any(|event| matches!(event, WatchEvent::NodeGone { .. })),
+            events.iter().any(|event| matches!(event, WatchEvent::NodeRemoved { .. })),
             "{events:?}"
         );
         let snapshot = b.snapshot().unwrap();

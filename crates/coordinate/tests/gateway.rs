@@ -16,9 +16,9 @@ pub(crate) fn post(address: &str, path: &str, body: &str) -> String {
         body.len(),
     );
     stream.write_all(request.as_bytes()).expect("etcd reads");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("etcd answers");
-    answer
+    let mut response = String::new();
+    stream.read_to_string(&mut response).expect("etcd answers");
+    response
 }
 
 /// Enables authentication: the user `root`, and the user `stranger` without a role. Both have the
@@ -33,7 +33,7 @@ pub(crate) fn enable_authentication(etcd: &Etcd) {
         ("/v3/auth/enable", "{}"),
     ];
     for (path, body) in requests {
-        let answer = post(address, path, body);
-        assert!(answer.starts_with("HTTP/1.1 200"), "{path}: {answer}");
+        let response = post(address, path, body);
+        assert!(response.starts_with("HTTP/1.1 200"), "{path}: {response}");
     }
 }

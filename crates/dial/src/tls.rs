@@ -224,10 +224,10 @@ pub fn read_plain(
     while !received.is_empty() {
         session.read_tls(&mut received)?;
         let state = session.process_new_packets().map_err(io::Error::other)?;
-        let here = state.plaintext_bytes_to_read();
-        if here > 0 {
+        let available = state.plaintext_bytes_to_read();
+        if available > 0 {
             let before = plain.len();
-            plain.resize(before + here, 0);
+            plain.resize(before + available, 0);
             session.reader().read_exact(&mut plain[before..])?;
         }
     }

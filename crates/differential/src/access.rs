@@ -123,7 +123,7 @@ impl<'t> Episode<'t> {
                 words.push([&b"("[..], &inner.join(&b' '), b")"].concat());
             }
             for peer in peers.iter_mut() {
-                let reply = peer.ask(&words)?;
+                let reply = peer.request(&words)?;
                 let text = String::from_utf8_lossy(reply).into_owned();
                 anyhow::ensure!(text == "+OK\r\n", "{}: {text}", line(&words));
             }
@@ -210,9 +210,9 @@ impl<'t> Episode<'t> {
     ) -> Result<Option<Disagreement>> {
         let mut done = 0;
         while done < pairs {
-            let mut asked = Vec::new();
+            let mut sent = Vec::new();
             let mut request = Vec::new();
-            while (asked.len() as u64) < PIPELINE.min(pairs - done) {
+            while (sent.len() as u64) < PIPELINE.min(pairs - done) {
                 let command = self.calls.words();
                 // Redis 7.0 truncates arguments at their first NUL in replies, and when it compares first arguments.
                 let has_nul = command.iter().any(|word| word.contains(&0));
@@ -223,14 +223,14 @@ impl<'t> Episode<'t> {
                 let mut words = vec![b"ACL".to_vec(), b"DRYRUN".to_vec(), name_of(user)];
                 words.extend(command);
                 encode_into(&mut request, &words);
-                asked.push((user, words));
+                sent.push((user, words));
             }
             for peer in peers.iter_mut() {
                 peer.send(&request)?;
             }
-            done += asked.len() as u64;
+            done += sent.len() as u64;
             let [ours, theirs] = peers;
-            for (user, words) in asked {
+            for (user, words) in sent {
                 let ours = ours.reply().map_err(anyhow::Error::msg)?;
                 let theirs = theirs.reply().map_err(anyhow::Error::msg)?;
                 let theirs = in_newer_words(theirs, &name_of(user));

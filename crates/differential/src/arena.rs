@@ -101,7 +101,7 @@ impl Arena<'_> {
                     ours.audience.end();
                     theirs.audience.end();
                 }
-                if rules::tells_otherwise(self.name(call)) || refused.contains(&index) {
+                if rules::notifies_differently(self.name(call)) || refused.contains(&index) {
                     call.words.iter().for_each(|word| ours.audience.excuse(word));
                 }
             }
@@ -142,7 +142,7 @@ impl Arena<'_> {
         let mut first = Peer::fresh(address, self.resp, self.thresholds)?;
         let mut listener = Peer::connect(address)?;
         if self.resp == 3 {
-            listener.ask(&["HELLO", "3"])?;
+            listener.request(&["HELLO", "3"])?;
         }
         let audience = Audience::gather(address, &mut first, self.mode)?;
         Ok(Sessions { first, second: Peer::connect(address)?, listener, audience })

@@ -93,25 +93,25 @@ impl Audience {
     pub fn gather(address: &str, session: &mut Peer, mode: Mode) -> Result<Audience> {
         let listener = || -> Result<Peer> {
             let mut peer = Peer::connect(address)?;
-            peer.ask(&["HELLO", "3"])?;
+            peer.request(&["HELLO", "3"])?;
             Ok(peer)
         };
         let (mut all, mut reader) = (listener()?, listener()?);
-        let id = String::from_utf8_lossy(reader.ask(&["CLIENT", "ID"])?).into_owned();
+        let id = String::from_utf8_lossy(reader.request(&["CLIENT", "ID"])?).into_owned();
         let id = id.trim_matches(|c: char| !c.is_ascii_digit());
         // Delete expired keys only when a command accesses them, not by a timer.
-        expect_ok(all.ask(&["DEBUG", "SET-ACTIVE-EXPIRE", "0"])?)?;
-        expect_ok(all.ask(&["CONFIG", "SET", "notify-keyspace-events", "Ex"])?)?;
-        all.ask(&["PSUBSCRIBE", "__keyevent@*__:expired"])?;
+        expect_ok(all.request(&["DEBUG", "SET-ACTIVE-EXPIRE", "0"])?)?;
+        expect_ok(all.request(&["CONFIG", "SET", "notify-keyspace-events", "Ex"])?)?;
+        all.request(&["PSUBSCRIBE", "__keyevent@*__:expired"])?;
         let tracking = ["CLIENT", "TRACKING", "ON"];
-        expect_ok(all.ask(&[&tracking[..], &["BCAST"], mode.all].concat())?)?;
+        expect_ok(all.request(&[&tracking[..], &["BCAST"], mode.all].concat())?)?;
         let mut own = [&tracking[..], mode.options].concat();
         if mode.redirects {
             own.extend(["REDIRECT", id]);
         } else {
             session.set_pushes_aside();
         }
-        expect_ok(session.ask(&own)?)?;
+        expect_ok(session.request(&own)?)?;
         let (changed, changed_reads, excused) = Default::default();
         Ok(Audience { mode, all, reader, changed, changed_reads, ended: false, excused })
     }
@@ -125,7 +125,7 @@ impl Audience {
         self.changed.dedup();
         self.changed_reads = heard(&mut self.reader, &mut self.excused)?;
         if !self.mode.redirects {
-            session.ask(&["PING"])?;
+            session.request(&["PING"])?;
             let frames = session.pushes_aside();
             let mut keys = Vec::new();
             for frame in &frames {

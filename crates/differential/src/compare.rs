@@ -119,16 +119,16 @@ fn kind(reply: &Reply) -> std::mem::Discriminant<Reply> {
 
 /// A reply without "notes" and its text.
 fn without_notes(reply: Reply) -> Reply {
-    let told = |key: &Reply| matches!(key, Reply::Bulk(word) if word == b"notes");
+    let is_notes = |key: &Reply| matches!(key, Reply::Bulk(word) if word == b"notes");
     match reply {
         Reply::Array(mut items) => {
-            if let Some(at) = items.iter().position(told).filter(|at| at + 1 < items.len()) {
+            if let Some(at) = items.iter().position(is_notes).filter(|at| at + 1 < items.len()) {
                 items.drain(at..at + 2);
             }
             Reply::Array(items.into_iter().map(without_notes).collect())
         }
         Reply::Map(mut pairs) => {
-            pairs.retain(|(key, _)| !told(key));
+            pairs.retain(|(key, _)| !is_notes(key));
             Reply::Map(pairs.into_iter().map(|(k, v)| (k, without_notes(v))).collect())
         }
         Reply::Set(items) => Reply::Set(items.into_iter().map(without_notes).collect()),
@@ -198,8 +198,8 @@ fn fields(ours: &Reply, theirs: &Reply, names: &[&str], tolerance: i64) -> bool 
 
 fn moments(ours: &Reply, theirs: &Reply, tolerance: i64) -> bool {
     if let (Reply::Integer(a), Reply::Integer(b)) = (ours, theirs) {
-        let told = *a.min(b) >= OLDEST_MOMENT && near(ours, theirs, tolerance);
-        return a == b || told;
+        let are_near = *a.min(b) >= OLDEST_MOMENT && near(ours, theirs, tolerance);
+        return a == b || are_near;
     }
     let (parts, others) = (ours.elements(), theirs.elements());
     if parts.is_empty() && others.is_empty() {

@@ -193,7 +193,7 @@ impl<'t> Generator<'t> {
             // key on only one server.
             let certain = !matches!(rules::comparison(&row.name, &call.words), How::Kind)
                 && rules::resynced(&row.name, &call.words).is_empty()
-                && !rules::tells_otherwise(&row.name)
+                && !rules::notifies_differently(&row.name)
                 && rules::prelude(&row.name).is_none();
             let word = |at: usize| &call.words[at][..];
             let found = find_keys(row.spec, call.words.len(), &word).unwrap_or_default();
@@ -260,10 +260,10 @@ impl<'t> Generator<'t> {
     fn special(&mut self, name: &str, words: &mut Vec<Vec<u8>>) -> bool {
         match name {
             "command|getkeys" | "command|getkeysandflags" => loop {
-                let asked = self.call();
+                let inner = self.call();
                 // Avoid COMMAND, whose arguments could nest forever.
-                if !asked.words[0].eq_ignore_ascii_case(b"COMMAND") {
-                    words.extend(asked.words);
+                if !inner.words[0].eq_ignore_ascii_case(b"COMMAND") {
+                    words.extend(inner.words);
                     break;
                 }
             },

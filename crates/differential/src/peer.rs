@@ -43,18 +43,18 @@ impl Peer {
         peer.wait_for_silence()?;
         let reset = settings::reset(thresholds);
         for words in [vec![&b"FLUSHALL"[..]], reset, vec![b"SLOWLOG", b"RESET"]] {
-            let reply = peer.ask(&words)?;
+            let reply = peer.request(&words)?;
             if reply != b"+OK\r\n" {
                 bail!("{}: {}", line(&words), String::from_utf8_lossy(reply));
             }
         }
         let newer = settings::reset_newer(thresholds);
-        let reply = peer.ask(&newer)?;
+        let reply = peer.request(&newer)?;
         if reply != b"+OK\r\n" && !reply.starts_with(b"-ERR Unknown option") {
             bail!("{}: {}", line(&newer), String::from_utf8_lossy(reply));
         }
         if resp != 2 {
-            let hello = peer.ask(&[&b"HELLO"[..], resp.to_string().as_bytes()])?;
+            let hello = peer.request(&[&b"HELLO"[..], resp.to_string().as_bytes()])?;
             if hello.starts_with(b"-") {
                 bail!("HELLO {resp}: {}", String::from_utf8_lossy(hello));
             }
@@ -66,9 +66,9 @@ impl Peer {
     /// them.
     fn wait_for_silence(&mut self) -> Result<()> {
         let is_silent = |peer: &mut Peer| -> Result<bool> {
-            Ok(peer.ask(&["PUBSUB", "NUMPAT"])? == b":0\r\n"
-                && peer.ask(&["PUBSUB", "CHANNELS"])? == b"*0\r\n"
-                && peer.ask(&["PUBSUB", "SHARDCHANNELS"])? == b"*0\r\n")
+            Ok(peer.request(&["PUBSUB", "NUMPAT"])? == b":0\r\n"
+                && peer.request(&["PUBSUB", "CHANNELS"])? == b"*0\r\n"
+                && peer.request(&["PUBSUB", "SHARDCHANNELS"])? == b"*0\r\n")
         };
         let until = Instant::now() + LISTENERS_GO_MAX;
         while !is_silent(self)? {
@@ -80,7 +80,7 @@ impl Peer {
     }
 
     /// Sends one command and waits for its reply.
-    pub fn ask<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<&[u8]> {
+    pub fn request<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<&[u8]> {
         self.send(&encode(words))?;
         self.reply().map_err(anyhow::Error::msg)
     }

@@ -198,7 +198,7 @@ const CURSOR: &str = "one step of an iteration; whole iterations are compared wi
 const TIES: &str = "places at equal distance have no fixed order, so COUNT may cut off any of them";
 const LEX: &str = "members with different scores are not in lexicographic order, so the result depends \
     on the random heights of a skip list";
-const LATER_FIGURES: &str = "7.2 returns one more time, and each server reads its own clock";
+const LATER_NUMBERS: &str = "7.2 returns one more time, and each server reads its own clock";
 const JUDGED: &str = "later versions check arguments before they look up the key";
 const NAMED: &str = "7.2 names the command and the ID that it takes";
 const LAG: &str = "later versions count only entries that are left to read";
@@ -274,8 +274,8 @@ pub const COMPARISONS: &[Comparison] = &[
     may("pexpiretime", How::Deadline(GAP_MS), CLOCK),
     may("object|idletime", How::Kind, "small integers are one object with one clock in Redis"),
     may("xpending", How::Column(2, GAP_MS), CLOCK),
-    may("xinfo|consumers", How::Grown(&["inactive"], &["idle"], EPISODE_MS), LATER_FIGURES),
-    may("xinfo|stream", STREAM_INFO, LATER_FIGURES),
+    may("xinfo|consumers", How::Grown(&["inactive"], &["idle"], EPISODE_MS), LATER_NUMBERS),
+    may("xinfo|stream", STREAM_INFO, LATER_NUMBERS),
     may("xinfo|groups", How::Grown(&[], &[], 0), LAG),
     may("xsetid", How::RefusedAs(BELOW_DELETED), STRICTER),
     may("time", How::Count, CLOCK),
@@ -458,8 +458,8 @@ pub fn consumer_met<'w>(name: &str, words: &'w [Vec<u8>]) -> Option<Vec<&'w [u8]
 /// The keys after STREAMS.
 fn streams_of(words: &[Vec<u8>]) -> Vec<&[u8]> {
     let at = words.iter().position(|word| word.eq_ignore_ascii_case(b"STREAMS"));
-    let behind = at.map_or(&[][..], |at| &words[at + 1..]);
-    behind[..behind.len() / 2].iter().map(Vec::as_slice).collect()
+    let after = at.map_or(&[][..], |at| &words[at + 1..]);
+    after[..after.len() / 2].iter().map(Vec::as_slice).collect()
 }
 
 /// The arguments that a guard checks. The command name is argument 0.
@@ -665,7 +665,7 @@ fn part_deadlines(name: &str, words: &mut [Vec<u8>], random: &mut Random) {
 }
 
 /// Commands whose invalidations differ from those of Redis, each with its reason.
-const TOLD_OTHERWISE: &[(&str, &str)] =
+const NOTIFIED_DIFFERENTLY: &[(&str, &str)] =
     &[("bitfield", "a string that only grew has changed, but Redis sends no notification")];
 
 /// Reports whether a command ends the tracking of its session.
@@ -674,8 +674,8 @@ pub fn ends_tracking(name: &str) -> bool {
 }
 
 /// Reports whether clients that cache or watch the keys of a command may get different notifications than from Redis.
-pub fn tells_otherwise(name: &str) -> bool {
-    TOLD_OTHERWISE.iter().any(|(command, _)| *command == name)
+pub fn notifies_differently(name: &str) -> bool {
+    NOTIFIED_DIFFERENTLY.iter().any(|(command, _)| *command == name)
 }
 
 /// Reports whether a reply says that the arguments of a call are invalid. Which keys Redis then extracts from the

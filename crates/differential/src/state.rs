@@ -25,12 +25,12 @@ pub fn first_difference(ours: &str, theirs: &str) -> Result<Option<Difference>> 
     for db in 0..DATABASES {
         pair.db = db;
         pair.select()?;
-        pair.ours.ask(SWEEP)?;
-        pair.theirs.ask(SWEEP)?;
-        if let Some(difference) = pair.ask(&["KEYS", "*"], How::Unordered)? {
+        pair.ours.request(SWEEP)?;
+        pair.theirs.request(SWEEP)?;
+        if let Some(difference) = pair.request(&["KEYS", "*"], How::Unordered)? {
             return Ok(Some(difference));
         }
-        if let Some(difference) = pair.ask(&["DBSIZE"], How::Exact)? {
+        if let Some(difference) = pair.request(&["DBSIZE"], How::Exact)? {
             return Ok(Some(difference));
         }
         let keys = pair.keys()?;
@@ -55,15 +55,15 @@ struct Pair {
 impl Pair {
     fn select(&mut self) -> Result<()> {
         let number = self.db.to_string();
-        self.ours.ask(&["SELECT", &number])?;
-        self.theirs.ask(&["SELECT", &number])?;
+        self.ours.request(&["SELECT", &number])?;
+        self.theirs.request(&["SELECT", &number])?;
         Ok(())
     }
 
     /// Sends a command to both servers. Returns a difference if the replies are not the same under `how`.
-    fn ask<W: AsRef<[u8]>>(&mut self, words: &[W], how: How) -> Result<Option<Difference>> {
-        let ours = self.ours.ask(words).map_err(|e| anyhow!("ours at {}: {e}", line(words)))?;
-        let theirs = self.theirs.ask(words)?;
+    fn request<W: AsRef<[u8]>>(&mut self, words: &[W], how: How) -> Result<Option<Difference>> {
+        let ours = self.ours.request(words).map_err(|e| anyhow!("ours at {}: {e}", line(words)))?;
+        let theirs = self.theirs.request(words)?;
         if same(how, ours, theirs) {
             return Ok(None);
         }
@@ -77,14 +77,14 @@ impl Pair {
     }
 
     fn keys(&mut self) -> Result<Vec<Vec<u8>>> {
-        let reply = parsed(self.theirs.ask(&["KEYS", "*"])?)?;
+        let reply = parsed(self.theirs.request(&["KEYS", "*"])?)?;
         let mut keys: Vec<Vec<u8>> = reply.elements().iter().map(|key| bytes(key)).collect();
         keys.sort();
         Ok(keys)
     }
 
     fn key(&mut self, key: &[u8]) -> Result<Option<Difference>> {
-        let kind = parsed(self.theirs.ask(&[b"TYPE", key])?)?.text();
+        let kind = parsed(self.theirs.request(&[b"TYPE", key])?)?.text();
         let score_order: (&[&[u8]], How) =
             (&[b"ZRANGE", key, b"0", b"-1", b"WITHSCORES"], How::Exact);
         let (content, how): (&[&[u8]], How) = match kind.as_str() {
@@ -104,7 +104,7 @@ impl Pair {
             (&[b"PEXPIRETIME", key], DEADLINES),
             (content, how),
         ] {
-            if let Some(difference) = self.ask(words, how)? {
+            if let Some(difference) = self.request(words, how)? {
                 return Ok(Some(difference));
             }
         }
@@ -119,7 +119,7 @@ impl Pair {
 
     /// Every `step`-th element of the reference server's reply.
     fn elements_of(&mut self, words: &[&[u8]], step: usize) -> Result<BTreeSet<Vec<u8>>> {
-        let reply = parsed(self.theirs.ask(words)?)?;
+        let reply = parsed(self.theirs.request(words)?)?;
         Ok(reply.elements().iter().step_by(step).map(|item| bytes(item)).collect())
     }
 
@@ -135,7 +135,7 @@ impl Pair {
         for _ in 0..STEPS_MAX {
             let mut words: Vec<&[u8]> = command.iter().map(AsRef::as_ref).collect();
             words.extend([&cursor[..], b"COUNT", b"50"]);
-            let reply = parsed(self.ours.ask(&words)?)?;
+            let reply = parsed(self.ours.request(&words)?)?;
             let parts = reply.elements();
             let [next, items] = parts[..] else {
                 return Ok(Some(self.lost(

@@ -334,10 +334,10 @@ pub fn is_deadline(n: i64) -> bool {
         .iter()
         .chain(EDGES)
         .filter_map(|word| std::str::from_utf8(word).ok()?.parse::<i64>().ok());
-    let mut told = numbers.flat_map(|given| {
+    let mut deadlines = numbers.flat_map(|given| {
         [Some(given), given.checked_mul(1000), given.checked_add(500).map(|ms| ms / 1000)]
     });
-    told.any(|told| told == Some(n))
+    deadlines.any(|deadline| deadline == Some(n))
 }
 
 /// One bound of a sorted-set range: by rank, by score, or by member.

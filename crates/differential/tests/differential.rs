@@ -36,8 +36,8 @@ fn two_real_servers_agree_over_all_commands() {
 
 #[test]
 fn a_corrupted_reply_is_found_and_shrunk_to_what_causes_it() {
-    let (behind, theirs) = (redis().start(), redis().start());
-    let liar = lying_proxy(behind.address());
+    let (upstream, theirs) = (redis().start(), redis().start());
+    let liar = lying_proxy(upstream.address());
     let table = table(&["set", "append", "strlen", "get", "del", "rpush", "lpop", "multi", "exec"]);
     let options = options(3, 10_000);
     let finding =
@@ -56,11 +56,11 @@ fn a_corrupted_reply_is_found_and_shrunk_to_what_causes_it() {
 
 #[test]
 fn a_lost_write_is_found_in_the_state_even_if_no_reply_shows_it() {
-    let (behind, theirs) = (redis().start(), redis().start());
+    let (upstream, theirs) = (redis().start(), redis().start());
     let table = table(&["hset"]);
     // "Our" server immediately converts every hash with more than one field to a table: the replies are the same, but
     // the state differs.
-    let liar = lying_proxy(behind.address());
+    let liar = lying_proxy(upstream.address());
     let options = options(5, 4_000);
     let found =
         brisk_differential::run(&table, &liar, &theirs.address(), &options, |_| {}).unwrap();
@@ -71,14 +71,14 @@ fn a_lost_write_is_found_in_the_state_even_if_no_reply_shows_it() {
     assert!(finding.transcript.len() <= 2, "{finding}");
 }
 
-/// A server that forwards everything to `behind`, with two exceptions: it adds one to every STRLEN reply above 3, and
+/// A server that forwards everything to `upstream`, with two exceptions: it adds one to every STRLEN reply above 3, and
 /// it sets the limit of small hashes to one field if it receives the usual 128.
-fn lying_proxy(behind: String) -> String {
+fn lying_proxy(upstream: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     std::thread::spawn(move || {
         for client in listener.incoming().map_while(Result::ok) {
-            let server = TcpStream::connect(&behind).unwrap();
+            let server = TcpStream::connect(&upstream).unwrap();
             relay(client, server);
         }
     });
@@ -89,12 +89,12 @@ fn relay(client: TcpStream, server: TcpStream) {
     let names = Arc::new(Mutex::new(VecDeque::new()));
     let (mut from_client, mut to_server) =
         (client.try_clone().unwrap(), server.try_clone().unwrap());
-    let asked = Arc::clone(&names);
+    let requested = Arc::clone(&names);
     std::thread::spawn(move || {
         each_frame(&mut from_client, |frame| {
             // The name follows the lines `*n` and `$len`.
             let name = frame.split(|&b| b == b'\n').nth(2).unwrap_or_default();
-            asked.lock().unwrap().push_back(name.trim_ascii().to_ascii_lowercase());
+            requested.lock().unwrap().push_back(name.trim_ascii().to_ascii_lowercase());
             to_server.write_all(&misheard(frame))
         });
         let _ = to_server.shutdown(std::net::Shutdown::Both);
@@ -120,9 +120,9 @@ fn relay(client: TcpStream, server: TcpStream) {
 }
 
 fn misheard(frame: &[u8]) -> Vec<u8> {
-    let (told, heard) = (&b"-entries\r\n$3\r\n128\r\n"[..], b"-entries\r\n$1\r\n1\r\n");
+    let (sent, heard) = (&b"-entries\r\n$3\r\n128\r\n"[..], b"-entries\r\n$1\r\n1\r\n");
     let name = b"hash-max-listpack";
-    let whole = [&name[..], told].concat();
+    let whole = [&name[..], sent].concat();
     match frame.windows(whole.len()).position(|piece| piece == whole) {
         Some(at) => {
             let (before, after) = (&frame[..at + name.len()], &frame[at + whole.len()..]);

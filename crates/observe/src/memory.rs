@@ -78,7 +78,7 @@ pub struct Holding {
 impl Holding {
     /// Queries the allocator, in addition to the given numbers. An allocator that does not report
     /// its pages counts as holding the whole memory of the process. O(arenas).
-    pub fn ask(allocated: u64, resident: u64) -> Holding {
+    pub fn query(allocated: u64, resident: u64) -> Holding {
         let pages = alloc::held();
         let or_all = |bytes: Option<u64>| bytes.unwrap_or(resident);
         let (active, held) = (pages.map(|held| held.active), pages.map(|held| held.resident));

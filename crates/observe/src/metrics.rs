@@ -50,10 +50,10 @@ pub struct ServerMetrics {
     /// the allocator.
     pub active_memory: AtomicU64,
     pub held_memory: AtomicU64,
-    pub cpu_process: CpuFigures,
-    pub cpu_children: CpuFigures,
+    pub cpu_process: CpuTimes,
+    pub cpu_children: CpuTimes,
     /// CPU time of the thread of worker 0.
-    pub cpu_first_worker: CpuFigures,
+    pub cpu_first_worker: CpuTimes,
     /// Total time in ms that memory was above `maxmemory`, up to the last time it fell below.
     pub over_limit_ms: AtomicU64,
     /// The time since which memory has been above the limit, in Unix ms; 0 if it is not.
@@ -62,12 +62,12 @@ pub struct ServerMetrics {
 
 /// CPU time in microseconds.
 #[derive(Debug, Default)]
-pub struct CpuFigures {
+pub struct CpuTimes {
     pub user_us: AtomicU64,
     pub system_us: AtomicU64,
 }
 
-impl CpuFigures {
+impl CpuTimes {
     fn sample(&self, of: CpuScope) {
         let times = brisk_reactor::cpu_times(of);
         self.user_us.store(times.user_us, Ordering::Relaxed);
@@ -87,7 +87,7 @@ impl ServerMetrics {
 
     /// The part of the sampling that any thread may do.
     pub fn sample_memory(&self) {
-        let holding = Holding::ask(crate::memory::used(), crate::memory::resident());
+        let holding = Holding::query(crate::memory::used(), crate::memory::resident());
         self.resident_memory.store(holding.resident, Ordering::Relaxed);
         self.active_memory.store(holding.active, Ordering::Relaxed);
         self.held_memory.store(holding.held, Ordering::Relaxed);

@@ -20,11 +20,11 @@ use mlua::{BString, Either, Lua, MultiValue, Result, Table, Value};
 use std::rc::Rc;
 
 /// A value, and `true` if it is an error to raise.
-type Answer = (Value, Option<bool>);
+type ScriptValue = (Value, Option<bool>);
 
 /// The result of a command, and its kind; no kind if the script gets the value unchanged. A string
 /// is passed to the VM without a handle. Passing the last part restores the memory limit.
-type CallAnswer = (Either<String, Value>, Option<u8>, Bounded);
+type CommandValue = (Either<String, Value>, Option<u8>, Bounded);
 
 /// The text of a status reply.
 const STATUS: u8 = 1;
@@ -41,11 +41,11 @@ const LOG_LEVEL_MAX: f64 = 3.0;
 /// Creates the table of functions that the prelude uses.
 pub(crate) fn host_table(lua: &Lua, state: &Rc<State>, version: &Version) -> Result<Table> {
     let host = lua.create_table()?;
-    let set = |name: &str, run: fn(&Lua, &State, MultiValue) -> Result<Answer>| {
+    let set = |name: &str, run: fn(&Lua, &State, MultiValue) -> Result<ScriptValue>| {
         let state = Rc::clone(state);
         host.raw_set(name, lua.create_function(move |lua, args| run(lua, &state, args))?)
     };
-    let with_words = |name: &str, at: fn(&Lua, &State, MultiValue) -> Result<CallAnswer>| {
+    let with_words = |name: &str, at: fn(&Lua, &State, MultiValue) -> Result<CommandValue>| {
         let state = Rc::clone(state);
         host.raw_set(name, lua.create_function(move |lua, args| at(lua, &state, args))?)
     };
@@ -131,7 +131,7 @@ fn refused(lua: &Lua, text: &str) -> Result<Table> {
     Ok(table)
 }
 
-fn raise(lua: &Lua, text: &str) -> Result<Answer> {
+fn raise(lua: &Lua, text: &str) -> Result<ScriptValue> {
     Ok((Value::Table(refused(lua, text)?), Some(true)))
 }
 
@@ -165,17 +165,17 @@ fn push_number(words: &mut Words, number: f64) {
 }
 
 /// Returns an error that `redis.call` raises.
-fn raise_call(lua: &Lua, text: &str) -> Result<CallAnswer> {
+fn raise_call(lua: &Lua, text: &str) -> Result<CommandValue> {
     Ok((Either::Right(Value::Table(refused(lua, text)?)), Some(ERROR), Bounded))
 }
 
 /// Runs a command with arguments of any type.
-fn call(lua: &Lua, state: &State, args: MultiValue) -> Result<CallAnswer> {
+fn call(lua: &Lua, state: &State, args: MultiValue) -> Result<CommandValue> {
     run_command(lua, state, |words| collect(words, &args, state.texts))
 }
 
 /// Runs a command whose arguments are strings, which is the usual case: strings need no handles.
-fn call_texts(lua: &Lua, state: &State, first: First, texts: &[BString]) -> Result<CallAnswer> {
+fn call_texts(lua: &Lua, state: &State, first: First, texts: &[BString]) -> Result<CommandValue> {
     run_command(lua, state, |words| {
         words.clear();
         match first {
@@ -191,7 +191,7 @@ fn run_command(
     lua: &Lua,
     state: &State,
     collect: impl FnOnce(&mut Words) -> std::result::Result<(), &'static str>,
-) -> Result<CallAnswer> {
+) -> Result<CommandValue> {
     if state.stop.get() {
         return Err(stopped());
     }
@@ -209,13 +209,13 @@ fn run_command(
     while called == Called::Wait && state.wait().inspect_err(|_| state.note_place(lua))? {
         called = state.host.call(&words, state.protocol.get(), &mut reply);
     }
-    let answer = match called {
+    let value = match called {
         Called::Replied => {
-            let answer = answer(lua, &reply)?;
+            let value = convert_reply(lua, &reply)?;
             if reply.capacity() > State::REPLY_KEPT_MAX {
                 *reply = Vec::new();
             }
-            answer
+            value
         }
         Called::Refused(text) => {
             let table = refused(lua, &text)?;
@@ -228,12 +228,12 @@ fn run_command(
             return Err(stopped());
         }
     };
-    unbounded.until_answered();
-    Ok(answer)
+    unbounded.leave_to_bounded();
+    Ok(value)
 }
 
 /// Converts a reply to the value that the script gets.
-fn answer(lua: &Lua, reply: &[u8]) -> Result<CallAnswer> {
+fn convert_reply(lua: &Lua, reply: &[u8]) -> Result<CommandValue> {
     if reply == b"+OK\r\n" {
         return Ok((Either::Right(Value::Nil), Some(OK), Bounded));
     }
@@ -244,7 +244,7 @@ fn answer(lua: &Lua, reply: &[u8]) -> Result<CallAnswer> {
     Ok((Either::Right(converted.value), converted.is_error.then_some(ERROR), Bounded))
 }
 
-fn log(lua: &Lua, state: &State, args: MultiValue) -> Result<Answer> {
+fn log(lua: &Lua, state: &State, args: MultiValue) -> Result<ScriptValue> {
     if args.len() < 2 {
         return raise(lua, &format!("{}.log() requires two arguments or more.", state.texts.api));
     }
@@ -271,7 +271,7 @@ fn log(lua: &Lua, state: &State, args: MultiValue) -> Result<Answer> {
     Ok((Value::Nil, None))
 }
 
-fn sha1hex(lua: &Lua, _: &State, args: MultiValue) -> Result<Answer> {
+fn sha1hex(lua: &Lua, _: &State, args: MultiValue) -> Result<ScriptValue> {
     if args.len() != 1 {
         return raise(lua, "wrong number of arguments");
     }
@@ -284,7 +284,7 @@ fn sha1hex(lua: &Lua, _: &State, args: MultiValue) -> Result<Answer> {
     Ok((Value::String(lua.create_string(hex)?), None))
 }
 
-fn setresp(lua: &Lua, state: &State, args: MultiValue) -> Result<Answer> {
+fn setresp(lua: &Lua, state: &State, args: MultiValue) -> Result<ScriptValue> {
     if args.len() != 1 {
         return raise(lua, &format!("{}.setresp() requires one argument.", state.texts.api));
     }
@@ -299,7 +299,7 @@ fn setresp(lua: &Lua, state: &State, args: MultiValue) -> Result<Answer> {
 
 /// `redis.set_repl`. Every effect is propagated regardless of what the script requests, because an
 /// effect that is left out would be missing on replicas. The argument is validated as in Redis.
-fn set_repl(lua: &Lua, state: &State, args: MultiValue) -> Result<Answer> {
+fn set_repl(lua: &Lua, state: &State, args: MultiValue) -> Result<ScriptValue> {
     const REPL_ALL: i64 = 3;
     if args.len() != 1 {
         return raise(lua, state.texts.set_repl);
@@ -312,7 +312,7 @@ fn set_repl(lua: &Lua, state: &State, args: MultiValue) -> Result<Answer> {
     Ok((Value::Nil, None))
 }
 
-fn acl_check_cmd(lua: &Lua, state: &State, args: MultiValue) -> Result<Answer> {
+fn acl_check_cmd(lua: &Lua, state: &State, args: MultiValue) -> Result<ScriptValue> {
     let Ok(mut words) = state.words.try_borrow_mut() else {
         return raise(lua, "recursive call of redis.acl_check_cmd");
     };

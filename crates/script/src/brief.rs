@@ -44,7 +44,7 @@ pub(crate) fn is_brief(source: &[u8], is_global: impl Fn(&[u8]) -> bool) -> bool
     let mut calls = 0;
     for (at, token) in tokens.iter().enumerate() {
         let before = at.checked_sub(1).map(|before| tokens[before]);
-        let behind_value = match before {
+        let after_value = match before {
             Some(Name(name)) => !WORDS.contains(&name),
             Some(Text(_) | Number | Mark(b")" | b"]" | b"}")) => true,
             _ => false,
@@ -57,12 +57,12 @@ pub(crate) fn is_brief(source: &[u8], is_global: impl Fn(&[u8]) -> bool) -> bool
                 .any(|list| list.contains(name)),
             Number => true,
             // After a value, this would be a call.
-            Text(_) | Mark(b"{") => !behind_value,
+            Text(_) | Mark(b"{") => !after_value,
             Mark(b"(") => {
-                calls += usize::from(behind_value);
+                calls += usize::from(after_value);
                 match before {
                     Some(Name(name)) => WORDS.contains(&name) || FUNCTIONS.contains(&name),
-                    _ => !behind_value,
+                    _ => !after_value,
                 }
             }
             Mark(b"[") => matches!(before, Some(Name(name)) if TABLES.contains(&name)),

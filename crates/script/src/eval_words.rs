@@ -33,13 +33,13 @@ pub(crate) fn may_assign(source: &[u8]) -> bool {
     let mut at = 0;
     while at < source.len() {
         let len = source[at..].iter().take_while(|byte| is_word(byte)).count();
-        let (word, behind) = source[at..].split_at(len);
+        let (word, after) = source[at..].split_at(len);
         if matches!(word, b"KEYS" | b"ARGV") {
             // The blanks before a name follow the previous name, so each byte is checked at most
             // twice.
             let before = trim_end(&source[..at]);
-            let behind = trim_start(behind);
-            let assigns = match behind {
+            let after = trim_start(after);
+            let assigns = match after {
                 [b'=', b'=', ..] => false,
                 [b',', ..] if matches!(before, [.., b'#' | b'(' | b'{']) => false,
                 // A comma may separate several targets, a comment may hide more of the assignment,

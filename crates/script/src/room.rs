@@ -91,7 +91,7 @@ impl Unbounded<'_> {
     }
 
     /// Leaves it to a [`Bounded`], which is passed last, to restore the limit.
-    pub(crate) fn until_answered(self) {
+    pub(crate) fn leave_to_bounded(self) {
         std::mem::forget(self);
     }
 }

@@ -137,13 +137,13 @@ fn shared_names(ours: &mut Conn, theirs: &mut Conn) -> Vec<String> {
 
 fn compare_all(ours: &mut Conn, theirs: &mut Conn) {
     for name in shared_names(ours, theirs) {
-        let ask = format!("COMMAND INFO {name}");
-        let (our, their) = (ours.cmd(&ask), theirs.cmd(&ask));
-        assert_eq!(entry(our.elements()[0]), entry(their.elements()[0]), "{ask}");
-        let ask = format!("COMMAND DOCS {name}");
-        let (our, their) = (ours.cmd(&ask), theirs.cmd(&ask));
-        assert_eq!(our.elements()[0], their.elements()[0], "{ask}");
-        assert_eq!(canonical(our.elements()[1]), canonical(their.elements()[1]), "{ask}");
+        let command = format!("COMMAND INFO {name}");
+        let (our, their) = (ours.cmd(&command), theirs.cmd(&command));
+        assert_eq!(entry(our.elements()[0]), entry(their.elements()[0]), "{command}");
+        let command = format!("COMMAND DOCS {name}");
+        let (our, their) = (ours.cmd(&command), theirs.cmd(&command));
+        assert_eq!(our.elements()[0], their.elements()[0], "{command}");
+        assert_eq!(canonical(our.elements()[1]), canonical(their.elements()[1]), "{command}");
     }
 }
 
@@ -169,11 +169,11 @@ fn resp3_shows_sets_and_maps_where_the_reference_does() {
         if subcommands(&mut ours) != subcommands(&mut theirs) {
             continue;
         }
-        for ask in [format!("COMMAND INFO {name}"), format!("COMMAND DOCS {name}")] {
+        for command in [format!("COMMAND INFO {name}"), format!("COMMAND DOCS {name}")] {
             assert_eq!(
-                kinds(&canonical(&ours.cmd(&ask))),
-                kinds(&canonical(&theirs.cmd(&ask))),
-                "{ask}"
+                kinds(&canonical(&ours.cmd(&command))),
+                kinds(&canonical(&theirs.cmd(&command))),
+                "{command}"
             );
         }
     }

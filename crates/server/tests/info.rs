@@ -101,8 +101,8 @@ fn sections_and_fields_are_those_of_the_reference_in_its_order() {
 fn empty_lines_separate_sections_as_in_the_reference() {
     let (ours, theirs) = (brisk().start(), Launch::redis().start());
     for command in ["INFO cluster modules", "INFO modules", "INFO nonsense"] {
-        let ask = |server: &Server| server.connect().cmd(command).text();
-        assert_eq!(ask(&ours), ask(&theirs), "{command}");
+        let text_of = |server: &Server| server.connect().cmd(command).text();
+        assert_eq!(text_of(&ours), text_of(&theirs), "{command}");
     }
 }
 
@@ -212,10 +212,10 @@ fn allocator_memory_follows_used_memory() {
     for i in 0..300 {
         conn.cmd(&format!("SET k{i} {value}"));
     }
-    let figure = |conn: &mut Conn, name: &str| conn.info(name).parse::<u64>().unwrap();
+    let metric = |conn: &mut Conn, name: &str| conn.info(name).parse::<u64>().unwrap();
     wait_until("the values are in the allocator's pages", || {
         let [active, held] =
-            ["allocator_active", "allocator_resident"].map(|name| figure(&mut conn, name));
+            ["allocator_active", "allocator_resident"].map(|name| metric(&mut conn, name));
         active >= 30_000_000 && held >= active
     });
     let in_stats = |conn: &mut Conn, name: &str| {
@@ -225,7 +225,7 @@ fn allocator_memory_follows_used_memory() {
     assert!(in_stats(&mut conn, "allocator.active") >= 30_000_000 && held >= 30_000_000);
     conn.cmd("FLUSHALL SYNC");
     // Pages that the allocator retains do not count as active.
-    wait_until("they are given up", || figure(&mut conn, "allocator_active") < 20_000_000);
+    wait_until("they are given up", || metric(&mut conn, "allocator_active") < 20_000_000);
     assert!(in_stats(&mut conn, "allocator.active") < 20_000_000);
 }
 

@@ -110,7 +110,7 @@ fn the_unix_socket_has_the_configured_permissions() {
 }
 
 #[test]
-fn a_client_of_the_unix_socket_is_shown_as_such() {
+fn a_client_of_the_unix_socket_is_shown_with_its_path() {
     let server = launch().start();
     let path = server.unix_socket();
     let list = server.connect_unix().cmd("CLIENT LIST").text();

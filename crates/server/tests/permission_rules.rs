@@ -162,10 +162,10 @@ fn errors_in_rules_are_described() {
     ] {
         assert_eq!(refused(rules), error, "{rules}");
     }
-    let unmatched = User::nobody().changed(&words("on (~a +get"), vocabulary());
+    let unmatched = User::unprivileged().changed(&words("on (~a +get"), vocabulary());
     assert_eq!(unmatched, Err(SetError::Unmatched(b"(~a".to_vec())));
     // A list with an error is not applied at all.
-    assert_eq!(User::nobody().changed(&words("on +get +nosuch"), vocabulary()).ok(), None);
+    assert_eq!(User::unprivileged().changed(&words("on +get +nosuch"), vocabulary()).ok(), None);
 }
 
 #[test]

@@ -189,7 +189,7 @@ fn systemd_is_notified_when_the_server_is_ready_and_when_it_stops() {
     let in_abstract = format!("@brisk-notify-{}", std::process::id());
     for (name, supervised) in [(path.to_str().unwrap(), "systemd"), (&in_abstract, "auto")] {
         let manager = notify_socket(name);
-        let told = || {
+        let notification = || {
             let mut message = [0; 256];
             let length = manager.recv(&mut message).unwrap();
             String::from_utf8_lossy(&message[..length]).into_owned()
@@ -201,16 +201,16 @@ fn systemd_is_notified_when_the_server_is_ready_and_when_it_stops() {
             .set("supervised", supervised)
             .set("daemonize", "yes")
             .start();
-        assert!(told().ends_with(" is loading...\n"));
-        assert_eq!(told(), "STATUS=Ready to accept connections\n");
-        assert_eq!(told(), "READY=1\n");
+        assert!(notification().ends_with(" is loading...\n"));
+        assert_eq!(notification(), "STATUS=Ready to accept connections\n");
+        assert_eq!(notification(), "READY=1\n");
         assert_eq!(server.info("process_supervised"), "systemd");
         assert_eq!(
             server.connect().cmd("CONFIG GET supervised").field("supervised").unwrap().text(),
             "systemd"
         );
         assert_eq!(server.terminate(), Some(0));
-        assert_eq!(told(), "STOPPING=1\n");
+        assert_eq!(notification(), "STOPPING=1\n");
     }
 }
 

@@ -316,8 +316,8 @@ fn repeat_out(out: &mut [u8], at: usize, distance: usize, len: usize) -> Option<
 /// Copies `N` bytes that do not overlap; false if there is no room for them.
 #[inline]
 fn copy_within<const N: usize>(out: &mut [u8], from: usize, to: usize) -> bool {
-    let (before, behind) = out.split_at_mut(to.min(out.len()));
-    match (before.get(from..).and_then(<[u8]>::first_chunk::<N>), behind.first_chunk_mut::<N>()) {
+    let (before, output) = out.split_at_mut(to.min(out.len()));
+    match (before.get(from..).and_then(<[u8]>::first_chunk::<N>), output.first_chunk_mut::<N>()) {
         (Some(from), Some(to)) => {
             *to = *from;
             true

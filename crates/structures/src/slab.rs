@@ -179,7 +179,7 @@ mod tests {
     fn behaves_like_a_map_from_ids() {
         let mut slab = Slab::new();
         let mut model: HashMap<Id, u64> = HashMap::new();
-        let mut gone = vec![];
+        let mut removed = vec![];
         let mut random = 1u64;
         for step in 0..if cfg!(miri) { 300 } else { 5_000 } {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(99);
@@ -187,7 +187,7 @@ mod tests {
             match victim {
                 Some(id) if random >> 33 & 3 != 0 => {
                     assert_eq!(slab.remove(id), model.remove(&id));
-                    gone.push(id);
+                    removed.push(id);
                 }
                 _ => {
                     for value in step..step + 3 {
@@ -199,8 +199,8 @@ mod tests {
             slab.check();
             assert_eq!(slab.iter().map(|(id, v)| (id, *v)).collect::<HashMap<_, _>>(), model);
         }
-        assert!(gone.iter().all(|&id| !slab.contains(id) && slab.get_mut(id).is_none()));
-        assert!(gone.iter().all(|&id| slab.remove(id).is_none()));
+        assert!(removed.iter().all(|&id| !slab.contains(id) && slab.get_mut(id).is_none()));
+        assert!(removed.iter().all(|&id| slab.remove(id).is_none()));
     }
 
     #[test]

@@ -190,10 +190,10 @@ impl Cluster {
                 let slots = node.cmd("CLUSTER SLOTS");
                 let ranges = slots.elements();
                 // First and last slot, the primary, and then its replicas.
-                let told = ranges.iter().map(|range| range.elements().len() - 3).sum::<usize>();
+                let listed = ranges.iter().map(|range| range.elements().len() - 3).sum::<usize>();
                 info.contains("cluster_state:ok")
                     && info.contains("cluster_slots_ok:16384")
-                    && told == replicas
+                    && listed == replicas
             });
         }
     }

@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// How items are handed out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Way {
+pub enum Handout {
     BlPop,
     /// Each consumer moves items to its own list.
     BlMove,
@@ -39,7 +39,7 @@ pub struct Done {
 #[derive(Debug)]
 pub struct Crowd<'a> {
     server: &'a Server,
-    way: Way,
+    handout: Handout,
     clients: usize,
 }
 
@@ -50,21 +50,21 @@ struct Consumer {
     input: Vec<u8>,
 }
 
-impl Way {
+impl Handout {
     fn name(self) -> &'static str {
         match self {
-            Way::BlPop => "BLPOP",
-            Way::BlMove => "BLMOVE",
-            Way::XReadGroup => "XREADGROUP",
+            Handout::BlPop => "BLPOP",
+            Handout::BlMove => "BLMOVE",
+            Handout::XReadGroup => "XREADGROUP",
         }
     }
 
     fn wait_for_one(self, client: usize) -> Vec<u8> {
         let own = format!("taken:{client}");
         match self {
-            Way::BlPop => encode(&["BLPOP", "urgent", "jobs", "0"]),
-            Way::BlMove => encode(&["BLMOVE", "jobs", &own, "LEFT", "RIGHT", "0"]),
-            Way::XReadGroup => encode(&[
+            Handout::BlPop => encode(&["BLPOP", "urgent", "jobs", "0"]),
+            Handout::BlMove => encode(&["BLMOVE", "jobs", &own, "LEFT", "RIGHT", "0"]),
+            Handout::XReadGroup => encode(&[
                 "XREADGROUP",
                 "GROUP",
                 "all",
@@ -83,21 +83,21 @@ impl Way {
 
     fn produce(self, item: &str) -> Vec<u8> {
         match self {
-            Way::BlPop | Way::BlMove => encode(&["RPUSH", "jobs", item]),
-            Way::XReadGroup => encode(&["XADD", "jobs", "*", "item", item]),
+            Handout::BlPop | Handout::BlMove => encode(&["RPUSH", "jobs", item]),
+            Handout::XReadGroup => encode(&["XADD", "jobs", "*", "item", item]),
         }
     }
 }
 
-impl std::fmt::Display for Way {
+impl std::fmt::Display for Handout {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name())
     }
 }
 
 impl<'a> Crowd<'a> {
-    pub fn new(server: &'a Server, way: Way, clients: usize) -> Crowd<'a> {
-        Crowd { server, way, clients }
+    pub fn new(server: &'a Server, handout: Handout, clients: usize) -> Crowd<'a> {
+        Crowd { server, handout, clients }
     }
 
     /// Produces and consumes `items` items.
@@ -106,7 +106,7 @@ impl<'a> Crowd<'a> {
     /// If an item is lost, arrives twice or out of order, or nothing is delivered for 20 seconds.
     pub fn run(&self, items: usize) -> Result<Done> {
         let mut control = self.server.connect();
-        if self.way == Way::XReadGroup {
+        if self.handout == Handout::XReadGroup {
             control.cmd("XGROUP CREATE jobs all $ MKSTREAM");
         }
         let shares: Vec<Vec<Consumer>> = (0..THREADS)
@@ -144,7 +144,7 @@ impl<'a> Crowd<'a> {
     fn consumer(&self, number: usize) -> Result<Consumer> {
         let mut stream = TcpStream::connect(self.server.address())?;
         stream.set_nodelay(true)?;
-        let request = self.way.wait_for_one(number);
+        let request = self.handout.wait_for_one(number);
         stream.write_all(&request)?;
         stream.set_nonblocking(true)?;
         Ok(Consumer { stream, request, input: Vec::new() })
@@ -157,7 +157,7 @@ impl<'a> Crowd<'a> {
             let numbers = start..(start + SENT_AT_ONCE).min(own);
             let bytes: Vec<u8> = numbers
                 .clone()
-                .flat_map(|n| self.way.produce(&format!("{producer}:{n}:")))
+                .flat_map(|n| self.handout.produce(&format!("{producer}:{n}:")))
                 .collect();
             conn.send_raw(&bytes);
             for _ in numbers {

@@ -51,7 +51,7 @@ pub fn first_difference(one: &Holder, other: &Holder) -> Option<String> {
     let mut pair = Pair {
         conns: [one, other].map(|holder| Conn::tcp(&holder.address)),
         has_one_digest: one.kind.has_digest_of(other.kind),
-        tells_idle_consumers: ![one.kind, other.kind].contains(&Kind::Valkey),
+        replicates_idle_consumers: ![one.kind, other.kind].contains(&Kind::Valkey),
     };
     if let Some(difference) = pair.libraries() {
         return Some(difference);
@@ -61,7 +61,7 @@ pub fn first_difference(one: &Holder, other: &Holder) -> Option<String> {
             return Some(format!("database {db}, {difference}"));
         }
     }
-    let digests = pair.ask(&["DEBUG", "DIGEST"]);
+    let digests = pair.request(&["DEBUG", "DIGEST"]);
     // This should be impossible, because every key was the same.
     (pair.has_one_digest && digests[0] != digests[1])
         .then(|| format!("DEBUG DIGEST alone: {} and {}", digests[0], digests[1]))
@@ -72,22 +72,22 @@ struct Pair {
     has_one_digest: bool,
     /// False if one of the servers is Valkey, which does not replicate a consumer that was created by an XCLAIM that
     /// claimed nothing.
-    tells_idle_consumers: bool,
+    replicates_idle_consumers: bool,
 }
 
 impl Pair {
-    fn ask<W: AsRef<[u8]>>(&mut self, words: &[W]) -> [Reply; 2] {
+    fn request<W: AsRef<[u8]>>(&mut self, words: &[W]) -> [Reply; 2] {
         self.conns.each_mut().map(|conn| conn.call(words))
     }
 
     fn differ<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Option<String> {
-        let [one, other] = self.ask(words);
-        let told = String::from_utf8_lossy(words[0].as_ref()).into_owned();
-        (one != other).then(|| format!("{told}: {one}\nand: {other}"))
+        let [one, other] = self.request(words);
+        let command = String::from_utf8_lossy(words[0].as_ref()).into_owned();
+        (one != other).then(|| format!("{command}: {one}\nand: {other}"))
     }
 
     fn libraries(&mut self) -> Option<String> {
-        let [one, other] = self.ask(&["FUNCTION", "LIST", "WITHCODE"]).map(|reply| {
+        let [one, other] = self.request(&["FUNCTION", "LIST", "WITHCODE"]).map(|reply| {
             let code = |library: &&Reply| library.field("library_code").map(Reply::to_string);
             reply.elements().iter().map(code).collect::<BTreeSet<_>>()
         });
@@ -95,12 +95,12 @@ impl Pair {
     }
 
     fn database(&mut self, db: usize) -> Option<String> {
-        self.ask(&["SELECT", &db.to_string()]);
+        self.request(&["SELECT", &db.to_string()]);
         let [one, other] = self.conns.each_mut().map(keys);
         if let Some(key) = one.symmetric_difference(&other).next() {
             let only = if one.contains(key) { "first" } else { "second" };
-            let dumps = self.ask(&[b"DUMP".as_slice(), key]);
-            let deadlines = self.ask(&[b"PEXPIRETIME".as_slice(), key]);
+            let dumps = self.request(&[b"DUMP".as_slice(), key]);
+            let deadlines = self.request(&[b"PEXPIRETIME".as_slice(), key]);
             return Some(format!(
                 "key {}: the {only} has it alone: {dumps:?}, {deadlines:?}",
                 quoted(key)
@@ -108,7 +108,7 @@ impl Pair {
         }
         one.iter().find_map(|key| {
             let difference = self.key(key)?;
-            let [one, other] = self.ask(&[b"DUMP".as_slice(), key]);
+            let [one, other] = self.request(&[b"DUMP".as_slice(), key]);
             Some(format!("key {}: {difference}\nDUMP {one}\nand {other}", quoted(key)))
         })
     }
@@ -130,7 +130,7 @@ impl Pair {
 
     /// Compares members with their scores as numbers, because servers may format the same score differently.
     fn scores(&mut self, key: &[u8]) -> Option<String> {
-        let [one, other] = self.ask(&[b"ZRANGE".as_slice(), key, b"0", b"-1", b"WITHSCORES"]);
+        let [one, other] = self.request(&[b"ZRANGE".as_slice(), key, b"0", b"-1", b"WITHSCORES"]);
         let pairs = |reply: &Reply| -> Vec<(String, f64)> {
             let items = reply.elements();
             let score = |score: &Reply| score.text().parse().unwrap_or(f64::NAN);
@@ -146,13 +146,13 @@ impl Pair {
             return Some(difference);
         }
         let [one, other] =
-            self.ask(&[b"XINFO".as_slice(), b"STREAM", key, b"FULL", b"COUNT", b"0"]);
+            self.request(&[b"XINFO".as_slice(), b"STREAM", key, b"FULL", b"COUNT", b"0"]);
         for field in ["last-generated-id", "length"] {
             if one.field(field) != other.field(field) {
                 return Some(format!("XINFO STREAM, {field}: {one}\nand: {other}"));
             }
         }
-        let tells_idle = self.tells_idle_consumers;
+        let replicates_idle = self.replicates_idle_consumers;
         let groups = |reply: &Reply| {
             let group = |group: &&Reply| {
                 let id = group.field("last-delivered-id").map(Reply::to_string);
@@ -161,7 +161,7 @@ impl Pair {
                     // The field is `pending` in Redis 7.0 and `pel` in Valkey.
                     let pending = consumer.field("pending").or_else(|| consumer.field("pel"));
                     let pending = pending.expect("XINFO tells what is pending");
-                    let counts = tells_idle || !pending.elements().is_empty();
+                    let counts = replicates_idle || !pending.elements().is_empty();
                     counts.then(|| (consumer.field("name").map(Reply::to_string), pending.clone()))
                 };
                 let consumers: BTreeSet<_> = consumers.iter().filter_map(consumer).collect();

@@ -182,7 +182,7 @@ impl Etcd {
     }
 
     fn is_healthy(&self, at: usize) -> bool {
-        self.fetch(at, "/health").is_some_and(|answer| answer.contains("\"health\":\"true\""))
+        self.fetch(at, "/health").is_some_and(|response| response.contains("\"health\":\"true\""))
     }
 
     fn fetch(&self, at: usize, path: &str) -> Option<String> {
@@ -191,9 +191,9 @@ impl Etcd {
         stream.set_read_timeout(Some(HEALTH_PATIENCE)).ok()?;
         let request = format!("GET {path} HTTP/1.0\r\nHost: etcd\r\n\r\n");
         stream.write_all(request.as_bytes()).ok()?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).ok()?;
-        Some(answer)
+        let mut response = String::new();
+        stream.read_to_string(&mut response).ok()?;
+        Some(response)
     }
 
     #[track_caller]

@@ -96,16 +96,16 @@ impl Sentinels {
     }
 
     /// The address of the primary according to each sentinel; `None` for one that does not reply.
-    pub fn told(&self) -> Vec<Option<String>> {
+    pub fn reported_primaries(&self) -> Vec<Option<String>> {
         let password = self.password.as_deref();
         self.servers.iter().map(|server| primary_by(&server.address(), password)).collect()
     }
 
     /// The address of the primary, if all sentinels agree.
     pub fn primary(&self) -> Option<String> {
-        let told = self.told();
-        let first = told.first()?.clone()?;
-        told.iter().all(|other| other.as_ref() == Some(&first)).then_some(first)
+        let reported = self.reported_primaries();
+        let first = reported.first()?.clone()?;
+        reported.iter().all(|other| other.as_ref() == Some(&first)).then_some(first)
     }
 
     /// A function that queries the sentinels for the address of the primary.

@@ -213,7 +213,7 @@ impl Launch {
         let mut ended = None;
         let up = holds_within(DEADLINE, || {
             ended = server.child.try_wait().ok().flatten();
-            ended.is_some() || server.answers_ping(self.loading)
+            ended.is_some() || server.replies_to_ping(self.loading)
         });
         if let Some(status) = ended {
             server.stopped = true;
@@ -275,9 +275,9 @@ pub fn brisk_binary() -> Result<&'static Path, String> {
 }
 
 fn build_brisk() -> Result<PathBuf, String> {
-    let here = std::env::current_exe().map_err(|e| e.to_string())?;
+    let executable = std::env::current_exe().map_err(|e| e.to_string())?;
     // target/<profile>/deps/test-1234 for tests, target/<profile>/checks for binaries.
-    let profile_dir = here
+    let profile_dir = executable
         .ancestors()
         .skip(1)
         .find(|dir| dir.file_name().is_some_and(|name| name != "deps"))
@@ -318,8 +318,9 @@ pub fn workspace_root() -> &'static Path {
 /// If the fixtures are missing.
 pub fn rdb_fixtures() -> Vec<PathBuf> {
     let root = workspace_root().join("tests/fixtures/rdb");
-    let folders = [root.clone(), root.join("old")];
-    let entries = folders.iter().flat_map(|folder| fs::read_dir(folder).expect("a folder"));
+    let directories = [root.clone(), root.join("old")];
+    let entries =
+        directories.iter().flat_map(|directory| fs::read_dir(directory).expect("a folder"));
     let mut files: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
     files.retain(|path| path.extension().is_some_and(|extension| extension == "rdb"));
     files.sort();
@@ -390,7 +391,7 @@ impl Server {
         Conn::unix(&self.unix_socket())
     }
 
-    fn answers_ping(&self, while_loading: bool) -> bool {
+    fn replies_to_ping(&self, while_loading: bool) -> bool {
         // A server may have no port without TLS.
         Conn::try_tcp(&self.address())
             .or_else(|_| Conn::try_unix(&self.unix_socket()))

@@ -34,8 +34,8 @@ fn popped(name: &str, value: i64) -> Reply {
 }
 
 /// An operation of a client that took from `times.0` to `times.1`.
-fn by(client: usize, times: (u64, u64), op: Op, answer: Reply) -> EventOf<State> {
-    Event { client, invoked: times.0, returned: times.1, op, answer }
+fn by(client: usize, times: (u64, u64), op: Op, reply: Reply) -> EventOf<State> {
+    Event { client, invoked: times.0, returned: times.1, op, reply }
 }
 
 fn verdict(history: &[EventOf<State>]) -> Verdict<State> {
@@ -153,10 +153,10 @@ fn a_pop_out_of_order_is_noticed() {
 
 #[test]
 fn a_wait_gets_items_that_arrive_during_it() {
-    let waits = |times, answer| {
+    let waits = |times, reply| {
         [
             by(0, (10, 20), Op::Push(1, RIGHT, vec![7]), number(1)),
-            by(1, times, Op::WaitPop(vec![0, 1], LEFT), answer),
+            by(1, times, Op::WaitPop(vec![0, 1], LEFT), reply),
         ]
     };
     accept(&waits((0, 30), popped("l1", 7)));
@@ -168,12 +168,12 @@ fn a_wait_gets_items_that_arrive_during_it() {
 
 #[test]
 fn a_watch_that_missed_a_change_is_noticed() {
-    let watched = |changed, answer: Reply| {
+    let watched = |changed, reply: Reply| {
         [
             by(0, (0, 1), Op::Watch(vec![Key::Text(0)]), ok()),
             by(0, (2, 3), Op::Get(0), Reply::Null),
             by(1, changed, Op::Set(0, 5), ok()),
-            by(0, (30, 40), Op::Exec(vec![Op::Set(0, 1)]), answer),
+            by(0, (30, 40), Op::Exec(vec![Op::Set(0, 1)]), reply),
         ]
     };
     let ran = || list(&[ok()]);
@@ -187,11 +187,11 @@ fn a_watch_that_missed_a_change_is_noticed() {
 
 #[test]
 fn operations_without_effect_break_no_watch() {
-    let watched = |op: Op, done: Reply, answer: Reply| {
+    let watched = |op: Op, done: Reply, reply: Reply| {
         [
             by(0, (0, 1), Op::Watch(vec![Key::Text(0), Key::List(0)]), ok()),
             by(1, (2, 3), op, done),
-            by(0, (4, 5), Op::Exec(vec![Op::Get(1)]), answer),
+            by(0, (4, 5), Op::Exec(vec![Op::Get(1)]), reply),
         ]
     };
     let ran = || list(&[Reply::Null]);
@@ -262,8 +262,8 @@ fn a_real_server_passes() {
 #[test]
 fn every_faulty_server_is_found_out() {
     for fault in [Fault::Torn, Fault::BlindWatch, Fault::StaleRead, Fault::Twice] {
-        let behind = Launch::redis().start();
-        let address = faulty(behind.address(), fault);
+        let upstream = Launch::redis().start();
+        let address = faulty(upstream.address(), fault);
         let found = race_against(&address, 200_000);
         let found = found.unwrap_or_else(|| panic!("{fault:?} was not noticed"));
         assert!(found.placed.is_some(), "{fault:?}: {found}");
@@ -271,13 +271,13 @@ fn every_faulty_server_is_found_out() {
     }
 }
 
-/// A server that forwards everything to `behind`, except for one fault.
-fn faulty(behind: String, fault: Fault) -> String {
+/// A server that forwards everything to `upstream`, except for one fault.
+fn faulty(upstream: String, fault: Fault) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     std::thread::spawn(move || {
         for client in listener.incoming().map_while(Result::ok) {
-            let server = TcpStream::connect(&behind).unwrap();
+            let server = TcpStream::connect(&upstream).unwrap();
             client.set_nodelay(true).unwrap();
             server.set_nodelay(true).unwrap();
             let relay = Relay { client, server, fault, calls: 0, read: Vec::new(), queued: None };
@@ -307,22 +307,22 @@ impl Relay {
             let name = request.split(|byte| *byte == b'\n').nth(2).unwrap_or_default();
             let name = String::from_utf8_lossy(name).trim().to_owned();
             self.calls += 1;
-            let answer = match self.fault {
+            let reply = match self.fault {
                 Fault::Torn => self.torn(&name, &request)?,
                 Fault::BlindWatch if name == "WATCH" => b"+OK\r\n".to_vec(),
                 Fault::StaleRead if name == "GET" => self.stale(request)?,
                 Fault::Twice if name == "LPOP" && self.calls.is_multiple_of(16) => {
-                    let answer = self.ask(&request)?;
-                    self.put_back(&request, &answer)?;
-                    answer
+                    let reply = self.forward(&request)?;
+                    self.put_back(&request, &reply)?;
+                    reply
                 }
-                _ => self.ask(&request)?,
+                _ => self.forward(&request)?,
             };
-            self.client.write_all(&answer).ok()?;
+            self.client.write_all(&reply).ok()?;
         }
     }
 
-    fn ask(&mut self, request: &[u8]) -> Option<Vec<u8>> {
+    fn forward(&mut self, request: &[u8]) -> Option<Vec<u8>> {
         self.server.write_all(request).ok()?;
         frame(&mut self.server, &mut Vec::new())
     }
@@ -333,25 +333,25 @@ impl Relay {
                 self.queued = Some(Vec::new());
                 Some(b"+OK\r\n".to_vec())
             }
-            ("EXEC", Some(answers)) => {
-                let head = format!("*{}\r\n", answers.len()).into_bytes();
-                Some([head, answers.concat()].concat())
+            ("EXEC", Some(replies)) => {
+                let head = format!("*{}\r\n", replies.len()).into_bytes();
+                Some([head, replies.concat()].concat())
             }
             ("DISCARD", Some(_)) => Some(b"+OK\r\n".to_vec()),
-            (_, Some(mut answers)) => {
+            (_, Some(mut replies)) => {
                 // A command that would block gets the reply that it gets inside a transaction.
                 let waits = name.starts_with('B');
-                answers.push(if waits { b"*-1\r\n".to_vec() } else { self.ask(request)? });
-                self.queued = Some(answers);
+                replies.push(if waits { b"*-1\r\n".to_vec() } else { self.forward(request)? });
+                self.queued = Some(replies);
                 Some(b"+QUEUED\r\n".to_vec())
             }
-            (_, None) => self.ask(request),
+            (_, None) => self.forward(request),
         }
     }
 
     fn stale(&mut self, request: Vec<u8>) -> Option<Vec<u8>> {
-        let fresh = self.ask(&request)?;
-        match self.read.iter_mut().find(|(asked, _)| *asked == request) {
+        let fresh = self.forward(&request)?;
+        match self.read.iter_mut().find(|(earlier, _)| *earlier == request) {
             Some((_, before)) => Some(std::mem::replace(before, fresh)),
             None => {
                 self.read.push((request, fresh.clone()));
@@ -360,14 +360,14 @@ impl Relay {
         }
     }
 
-    fn put_back(&mut self, request: &[u8], answer: &[u8]) -> Option<()> {
+    fn put_back(&mut self, request: &[u8], reply: &[u8]) -> Option<()> {
         let word = |frame: &[u8], line: usize| {
             let line = frame.split(|byte| *byte == b'\n').nth(line).unwrap_or_default();
             line.trim_ascii_end().to_vec()
         };
-        if answer.starts_with(b"$") && !answer.starts_with(b"$-1") {
-            let (key, item) = (word(request, 4), word(answer, 1));
-            self.ask(&encode(&[b"LPUSH".to_vec(), key, item]))?;
+        if reply.starts_with(b"$") && !reply.starts_with(b"$-1") {
+            let (key, item) = (word(request, 4), word(reply, 1));
+            self.forward(&encode(&[b"LPUSH".to_vec(), key, item]))?;
         }
         Some(())
     }

@@ -49,12 +49,12 @@ const OWNERS: &[Owner] = &[
         path: "crate::session::Session",
         directory: "session_methods",
         about: "a session",
-        takes: |call| is_recommended(call) && !is_answered_otherwise(call),
+        takes: |call| is_recommended(call) && !has_unpaired_replies(call),
     },
 ];
 
 /// Reports whether replies no longer correspond to requests after this command. Only a `Subscriber` supports that.
-fn is_answered_otherwise(call: &Call<'_>) -> bool {
+fn has_unpaired_replies(call: &Call<'_>) -> bool {
     call.row.ends_with("subscribe")
         || ["client|reply", "monitor", "psync", "sync"].contains(&call.row)
 }

@@ -380,7 +380,7 @@ pub(super) struct Method {
     /// True if its arguments come after all others.
     pub(super) is_last: bool,
     /// The method that must be called first.
-    pub(super) behind: Option<String>,
+    pub(super) suffix: Option<String>,
     pub(super) again: bool,
 }
 
@@ -428,7 +428,7 @@ fn method(row: &str, name: String, phrase: Phrase, syntax: &str, since: &'static
         syntax: syntax.to_owned(),
         since,
         is_last: false,
-        behind: None,
+        suffix: None,
         again: false,
     }
 }
@@ -438,7 +438,7 @@ fn method(row: &str, name: String, phrase: Phrase, syntax: &str, since: &'static
 fn block(row: &str, node: &Node, parts: &[Node], since: &'static str, found: &mut Vec<Method>) {
     let first = parts.iter().position(|part| !part.optional);
     let last = parts.iter().rposition(|part| !part.optional);
-    let (before, core, behind) = match (first, last) {
+    let (before, core, suffix) = match (first, last) {
         (Some(first), Some(last)) => (&parts[..first], &parts[first..=last], &parts[last + 1..]),
         _ => (&parts[..0], &parts[..0], parts),
     };
@@ -460,12 +460,12 @@ fn block(row: &str, node: &Node, parts: &[Node], since: &'static str, found: &mu
         found.push(method(row, name, phrase, &syntax, since));
     }
     let main = found.get(own).map(|method| method.name.clone());
-    for part in behind {
+    for part in suffix {
         let from = found.len();
         option(row, part, since, found);
         found[from..].iter_mut().for_each(|method| {
-            if method.behind.is_none() {
-                method.behind = main.clone();
+            if method.suffix.is_none() {
+                method.suffix = main.clone();
             }
         });
     }

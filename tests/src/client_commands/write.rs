@@ -235,7 +235,7 @@ fn write_option(out: &mut String, method: &Method, generics: &str, to: &str, the
     if method.again {
         about += " May be called again.";
     }
-    if let Some(before) = &method.behind {
+    if let Some(before) = &method.suffix {
         let _ = write!(about, " Only after `{before}`.");
     }
     docs(out, "///", &[about]);

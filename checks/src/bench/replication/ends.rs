@@ -33,11 +33,11 @@ impl Drain {
         socket.set_read_timeout(Some(PATIENCE))?;
         let mut drain = Drain { reader: BufReader::with_capacity(BUFFER_BYTES, socket), offset: 0 };
         drain.say(&["REPLCONF", "capa", "psync2"])?;
-        let answer = drain.line()?;
-        ensure!(answer == "+OK", "REPLCONF: {answer}");
+        let reply = drain.line()?;
+        ensure!(reply == "+OK", "REPLCONF: {reply}");
         drain.say(&["PSYNC", "?", "-1"])?;
-        let answer = drain.line()?;
-        let offset = answer.strip_prefix("+FULLRESYNC ").and_then(|rest| rest.split(' ').nth(1));
+        let reply = drain.line()?;
+        let offset = reply.strip_prefix("+FULLRESYNC ").and_then(|rest| rest.split(' ').nth(1));
         drain.offset = offset.and_then(|text| text.parse().ok()).context("no full copy")?;
         let length = drain.line()?;
         let length = length.strip_prefix('$').and_then(|text| text.parse().ok());
@@ -51,7 +51,7 @@ impl Drain {
     /// Reads until the test is over or the server closes the connection.
     pub(super) fn read_on(&mut self, over: &AtomicBool) -> Result<()> {
         self.reader.get_ref().set_read_timeout(Some(LOOK_EVERY))?;
-        let mut told = Instant::now();
+        let mut acknowledged_at = Instant::now();
         while !over.load(Ordering::Relaxed) {
             let read = match self.reader.fill_buf() {
                 Ok([]) => bail!("the primary has closed the connection"),
@@ -61,9 +61,9 @@ impl Drain {
             };
             self.reader.consume(read);
             self.offset += read as u64;
-            if told.elapsed() >= ACK_PERIOD {
+            if acknowledged_at.elapsed() >= ACK_PERIOD {
                 self.acknowledge()?;
-                told = Instant::now();
+                acknowledged_at = Instant::now();
             }
         }
         Ok(())

@@ -103,15 +103,15 @@ fn number(server: &Server, field: &str) -> Result<u64> {
 
 /// Makes `replica` a replica of `primary`, and waits until the link is up.
 fn follow(replica: &Server, primary: &Server) -> Result<()> {
-    ask_to_follow(replica, primary.port())?;
+    request_replication(replica, primary.port())?;
     let is_up = || replica.info("master_link_status") == "up";
     ensure!(holds_within(LINKED_WITHIN, is_up), "no link:\n{}", replica.log());
     Ok(())
 }
 
-fn ask_to_follow(replica: &Server, port: u16) -> Result<()> {
+fn request_replication(replica: &Server, port: u16) -> Result<()> {
     let mut peer = Peer::connect(&replica.address())?;
-    let reply = peer.ask(&["REPLICAOF", "127.0.0.1", &port.to_string()])?;
+    let reply = peer.request(&["REPLICAOF", "127.0.0.1", &port.to_string()])?;
     ensure!(reply == b"+OK\r\n", "REPLICAOF: {}", String::from_utf8_lossy(reply));
     Ok(())
 }
@@ -212,20 +212,20 @@ fn promote(replica: &Server) -> Result<f64> {
     let (mut one, mut other) =
         (Peer::connect(&replica.address())?, Peer::connect(&replica.address())?);
     let times = std::thread::scope(|scope| {
-        let asking = scope.spawn(|| -> Result<Duration> {
+        let writer = scope.spawn(|| -> Result<Duration> {
             step_forward()?;
-            let refused = other.ask(&["SET", "own", "1"])?;
+            let refused = other.request(&["SET", "own", "1"])?;
             ensure!(refused.starts_with(b"-READONLY"), "a replica takes writes");
             let begun = Instant::now();
             one.send(&brisk_testkit::words::encode(&["REPLICAOF", "NO", "ONE"]))?;
-            while !other.ask(&["SET", "own", "1"])?.starts_with(b"+OK") {
+            while !other.request(&["SET", "own", "1"])?.starts_with(b"+OK") {
                 ensure!(begun.elapsed() < LINKED_WITHIN, "it does not become a primary");
             }
             let took = begun.elapsed();
             one.reply().map_err(anyhow::Error::msg)?;
             Ok(took)
         });
-        asking.join().map_err(|_| anyhow::anyhow!("the client thread panicked"))?
+        writer.join().map_err(|_| anyhow::anyhow!("the client thread panicked"))?
     })?;
     Ok(percentile_ms(&[times], 100))
 }

@@ -1,7 +1,7 @@
 //! The replication stream: its cost for primary and replica, and the lag of a replica.
 
 use super::ends::{Drain, Source};
-use super::{SIDES, Side, ask_to_follow, follow, number, start};
+use super::{SIDES, Side, follow, number, request_replication, start};
 use crate::bench::Setup;
 use crate::bench::load::{Lines, Run, by_turns};
 use crate::bench::report::{Limit, Report, Row, median};
@@ -86,7 +86,7 @@ pub(super) fn replica(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     for side in SIDES {
         let server = side.start_on(setup, SERVER_CPU)?;
         let listener = Source::listen()?;
-        ask_to_follow(&server, listener.local_addr()?.port())?;
+        request_replication(&server, listener.local_addr()?.port())?;
         let source = Source::accept(&listener)?;
         replicas.push((server, source));
     }
@@ -158,8 +158,8 @@ pub(super) fn behind(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
             found[at].push(under_load(&pairs[at].0, &pairs[at].1, setup.scaled(2_000_000))?);
         }
     }
-    let middle = |side: usize, figure: fn(&Behind) -> f64| {
-        median(&found[side].iter().map(figure).collect::<Vec<_>>())
+    let middle = |side: usize, metric: fn(&Behind) -> f64| {
+        median(&found[side].iter().map(metric).collect::<Vec<_>>())
     };
     let rows = [
         (

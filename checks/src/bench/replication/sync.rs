@@ -4,7 +4,7 @@
 //! The primary has one CPU, and the replica the other. On the replica's CPU, a thread with a higher priority sends the
 //! primary a GET or a SET every two ms.
 
-use super::{SIDES, ask_to_follow, number};
+use super::{SIDES, number, request_replication};
 use crate::bench::Setup;
 use crate::bench::huge::pass;
 use crate::bench::load::percentile_ms;
@@ -43,7 +43,7 @@ const COMMANDS_AT_ONCE: u64 = 500;
 const LONGER_MS_MAX: f64 = 1.0;
 
 /// The results of one round, in the order of [`NAMES`].
-type Figures = [f64; 4];
+type Metrics = [f64; 4];
 
 const NAMES: [(&str, &str); 4] = [
     ("until the replica has everything", "s"),
@@ -59,7 +59,7 @@ pub(super) fn sync(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     for primary in &primaries {
         fill(primary, bytes)?;
     }
-    let mut found: [Vec<Figures>; 2] = [Vec::new(), Vec::new()];
+    let mut found: [Vec<Metrics>; 2] = [Vec::new(), Vec::new()];
     for round in 0..setup.rounds.min(ROUNDS_MAX) {
         for at in 0..SIDES.len() {
             let at = (at + round) % SIDES.len();
@@ -67,17 +67,17 @@ pub(super) fn sync(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
             found[at].push(measure(&primaries[at], &replica)?);
         }
     }
-    let middle = |side: usize, figure: usize| {
-        median(&found[side].iter().map(|all: &Figures| all[figure]).collect::<Vec<_>>())
+    let middle = |side: usize, metric: usize| {
+        median(&found[side].iter().map(|all: &Metrics| all[metric]).collect::<Vec<_>>())
     };
     let gb = bytes as f64 / f64::from(1 << 30);
-    for (figure, (what, unit)) in NAMES.into_iter().enumerate() {
+    for (metric, (what, unit)) in NAMES.into_iter().enumerate() {
         report.add(Row {
             what: format!("full copy of {gb:.1} GB, {what}"),
             unit,
-            ours: middle(0, figure),
-            theirs: Some(middle(1, figure)),
-            limit: if figure == 0 { Limit::Ratio(1.0) } else { Limit::None },
+            ours: middle(0, metric),
+            theirs: Some(middle(1, metric)),
+            limit: if metric == 0 { Limit::Ratio(1.0) } else { Limit::None },
         });
     }
     report.add(Row {
@@ -90,11 +90,11 @@ pub(super) fn sync(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-fn measure(primary: &Server, replica: &Server) -> Result<Figures> {
+fn measure(primary: &Server, replica: &Server) -> Result<Metrics> {
     let (_, without) = probed(primary, || pass(WITHOUT))?;
     let (took, meanwhile) = probed(primary, || {
         let begun = Instant::now();
-        ask_to_follow(replica, primary.port())?;
+        request_replication(replica, primary.port())?;
         loop {
             ensure!(begun.elapsed() < SYNCED_WITHIN, "no full copy:\n{}", replica.log());
             if replica.info("master_link_status") == "up"
@@ -127,7 +127,7 @@ fn probed<T>(server: &Server, work: impl FnOnce() -> Result<T>) -> Result<(T, Ve
             let mut times = Vec::new();
             while !over.load(Ordering::Relaxed) {
                 let begun = Instant::now();
-                prober.ask(requests[times.len() % 2])?;
+                prober.request(requests[times.len() % 2])?;
                 times.push(begun.elapsed());
                 pass(PROBE_EVERY)?;
             }
@@ -163,9 +163,9 @@ struct Numbered {
 impl Numbered {
     const DIGITS: &str = "000000000000";
 
-    fn new(command: &str, behind: &[String]) -> Result<Numbered> {
+    fn new(command: &str, further_words: &[String]) -> Result<Numbered> {
         let key = format!("{}:{}", command.to_ascii_lowercase(), Self::DIGITS);
-        let words = [command.to_owned(), key].into_iter().chain(behind.iter().cloned());
+        let words = [command.to_owned(), key].into_iter().chain(further_words.iter().cloned());
         let bytes = encode(&words.collect::<Vec<_>>());
         let digits = bytes.windows(Self::DIGITS.len()).position(|at| at == Self::DIGITS.as_bytes());
         Ok(Numbered { bytes, digits: digits.context("no number in it")? })

@@ -251,7 +251,8 @@ struct Runner<'t> {
 
 impl Runner<'_> {
     fn run(&mut self, words: &[Vec<u8>]) {
-        let reply = self.peer.ask(words).unwrap_or_else(|error| panic!("{}: {error}", line(words)));
+        let reply =
+            self.peer.request(words).unwrap_or_else(|error| panic!("{}: {error}", line(words)));
         if reply.starts_with(b"-") {
             return;
         }

@@ -165,13 +165,13 @@ fn base_of(pattern: &Pattern) -> String {
         false => Pattern(parts.to_vec()).to_string(),
     };
     let punctuation = |c: char| c.is_ascii_punctuation();
-    let (before, behind) = (side(&parts[..first]), side(&parts[last..]));
+    let (before, after) = (side(&parts[..first]), side(&parts[last..]));
     let before = before.trim_end_matches(punctuation);
-    let behind = behind.trim_matches(punctuation);
-    match (before, behind) {
+    let after = after.trim_matches(punctuation);
+    match (before, after) {
         ("", "") => "h".to_owned(),
         (one, "") | ("", one) => one.to_owned(),
-        (before, behind) => format!("{before}:{behind}"),
+        (before, after) => format!("{before}:{after}"),
     }
 }
 

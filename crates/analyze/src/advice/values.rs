@@ -133,10 +133,10 @@ pub(super) fn without_ttl(case: &Case<'_>) -> Option<Advice> {
     let group = case.group;
     let known: u64 = group.idle_forever.total();
     if known > 0 {
-        let behind = FORGOTTEN_SPAN + 1;
-        let keys: u64 = group.idle_forever.keys[behind..].iter().sum();
+        let forgotten_from = FORGOTTEN_SPAN + 1;
+        let keys: u64 = group.idle_forever.keys[forgotten_from..].iter().sum();
         let mut bytes = Bytes::default();
-        group.idle_forever.bytes[behind..].iter().for_each(|more| bytes.add(*more));
+        group.idle_forever.bytes[forgotten_from..].iter().for_each(|more| bytes.add(*more));
         // The sizes that the server reported are those of Redis only; the savings in Brisk follow
         // from the models.
         if bytes.brisk == 0.0 && group.bytes.redis > 0.0 {

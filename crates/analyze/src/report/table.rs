@@ -176,8 +176,8 @@ fn columns(out: &mut String, head: &[&str], rows: &[Vec<String>], left: &[usize]
         let mut text = String::new();
         for (at, cell) in cells.enumerate() {
             let pad = " ".repeat(widths[at] - chars(cell));
-            let (before, behind) = if left.contains(&at) { ("", &pad[..]) } else { (&pad[..], "") };
-            let _ = write!(text, "{}{before}{cell}{behind}", if at == 0 { "" } else { "  " });
+            let (before, after) = if left.contains(&at) { ("", &pad[..]) } else { (&pad[..], "") };
+            let _ = write!(text, "{}{before}{cell}{after}", if at == 0 { "" } else { "  " });
         }
         put(out, format_args!("{}", text.trim_end()));
     };

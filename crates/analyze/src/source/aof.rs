@@ -171,7 +171,7 @@ impl Run<'_> {
                 }
             }
         }
-        self.analysis.facts.notes.push(replay.told());
+        self.analysis.facts.notes.push(replay.summary());
         replay.records(self.analysis);
         Ok(())
     }

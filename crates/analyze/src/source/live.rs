@@ -50,7 +50,7 @@ pub trait Server {
     ///
     /// # Errors
     /// If the connection fails, a text that says how.
-    fn ask_all(&mut self, requests: &[Words]) -> Result<Vec<Value>, String>;
+    fn request_all(&mut self, requests: &[Words]) -> Result<Vec<Value>, String>;
 
     /// Waits for this long.
     fn pause(&mut self, time: Duration);
@@ -91,10 +91,10 @@ pub fn read(
     }
     let done = walk.databases(&about, place, analysis, &mut spool, progress);
     progress.end();
-    let (asked, elapsed) = (walk.asked.as_secs_f64(), begun.elapsed().as_secs_f64().max(1e-9));
+    let (waited, elapsed) = (walk.waited.as_secs_f64(), begun.elapsed().as_secs_f64().max(1e-9));
     analysis.facts.notes.push(format!(
-        "waited {asked:.2} s of {elapsed:.1} s for the server, so it used at most {:.1} % of its time",
-        100.0 * asked / elapsed
+        "waited {waited:.2} s of {elapsed:.1} s for the server, so it used at most {:.1} % of its time",
+        100.0 * waited / elapsed
     ));
     match done {
         Ok(End::All) => {}
@@ -105,7 +105,7 @@ pub fn read(
         Err(error) => analysis.facts.fault = Some(error.to_string()),
     }
     if analysis.facts.fault.is_none() {
-        analysis.facts.fault = walk.refusals.told();
+        analysis.facts.fault = walk.refusals.summary();
     }
     Ok(())
 }
@@ -127,24 +127,24 @@ impl Refusals {
     ///
     /// # Errors
     /// If the error says that the server currently rejects all commands.
-    fn take(&mut self, question: &str, answer: &Value) -> Result<bool, SourceError> {
-        let Value::Error(text) = answer else { return Ok(false) };
+    fn take(&mut self, command: &str, reply: &Value) -> Result<bool, SourceError> {
+        let Value::Error(text) = reply else { return Ok(false) };
         let text = String::from_utf8_lossy(text);
-        let is_of_this_question = text.starts_with("NOPERM") || text.starts_with("ERR");
-        if !is_of_this_question {
+        let is_of_this_command = text.starts_with("NOPERM") || text.starts_with("ERR");
+        if !is_of_this_command {
             return Err(SourceError::Server(text.into_owned()));
         }
-        match self.0.iter_mut().find(|(known, ..)| known == question) {
+        match self.0.iter_mut().find(|(known, ..)| known == command) {
             Some((_, times, _)) => *times += 1,
-            None => self.0.push((question.to_owned(), 1, text.into_owned())),
+            None => self.0.push((command.to_owned(), 1, text.into_owned())),
         }
         Ok(true)
     }
 
-    fn told(&self) -> Option<String> {
-        let each = self.0.iter().map(|(question, times, text)| {
+    fn summary(&self) -> Option<String> {
+        let each = self.0.iter().map(|(command, times, text)| {
             let times = if *times == 1 { "once".to_owned() } else { format!("{times} times") };
-            format!("{question} was rejected {times}: {text}")
+            format!("{command} was rejected {times}: {text}")
         });
         let all: Vec<String> = each.collect();
         (!all.is_empty()).then(|| all.join("; "))
@@ -169,7 +169,7 @@ struct Walk<'a> {
     server: &'a mut dyn Server,
     options: &'a Options,
     /// Total time spent waiting for replies.
-    asked: Duration,
+    waited: Duration,
     step: u64,
     refusals: Refusals,
 }
@@ -206,24 +206,24 @@ fn number(value: &Value) -> Option<i64> {
 impl<'a> Walk<'a> {
     fn new(server: &'a mut dyn Server, options: &'a Options) -> Walk<'a> {
         let refusals = Refusals::default();
-        Walk { server, options, asked: Duration::ZERO, step: STEP_FIRST, refusals }
+        Walk { server, options, waited: Duration::ZERO, step: STEP_FIRST, refusals }
     }
 
     /// Sends requests, and then pauses as long as the share requires. Returns the replies and the time that they took.
-    fn ask(&mut self, requests: &[Words]) -> Result<(Vec<Value>, Duration), SourceError> {
+    fn request(&mut self, requests: &[Words]) -> Result<(Vec<Value>, Duration), SourceError> {
         let begun = Instant::now();
-        let answers = self.server.ask_all(requests).map_err(SourceError::Server)?;
+        let replies = self.server.request_all(requests).map_err(SourceError::Server)?;
         let took = begun.elapsed();
-        self.asked += took;
+        self.waited += took;
         let pause = took.mul_f64((1.0 / self.options.share - 1.0).max(0.0)).min(PAUSE_MAX);
         if !pause.is_zero() {
             self.server.pause(pause);
         }
-        Ok((answers, took))
+        Ok((replies, took))
     }
 
     fn introduce(&mut self, analysis: &mut Analysis) -> Result<About, SourceError> {
-        let (answers, _) = self.ask(&[
+        let (replies, _) = self.request(&[
             words(&["INFO"]),
             words(&["MEMORY", "MALLOC-STATS"]),
             words(&["CONFIG", "GET", "hash-max-listpack-*"]),
@@ -231,7 +231,7 @@ impl<'a> Walk<'a> {
             words(&["CONFIG", "GET", "set-max-intset-entries"]),
             words(&["CLIENT", "NO-TOUCH", "ON"]),
         ])?;
-        let [info, allocator, settings @ .., _] = &answers[..] else {
+        let [info, allocator, settings @ .., _] = &replies[..] else {
             return Err(SourceError::Server("the server sent too few replies".to_owned()));
         };
         if let Value::Error(text) = info {
@@ -280,8 +280,8 @@ impl<'a> Walk<'a> {
                 Some(place) if place.db == *db => place.cursor.clone(),
                 _ => b"0".to_vec(),
             };
-            let (answers, _) = self.ask(&[words(&["SELECT", &db.to_string()])])?;
-            if let Some(Value::Error(text)) = answers.first() {
+            let (replies, _) = self.request(&[words(&["SELECT", &db.to_string()])])?;
+            if let Some(Value::Error(text)) = replies.first() {
                 return Err(SourceError::Server(String::from_utf8_lossy(text).into_owned()));
             }
             loop {
@@ -292,7 +292,7 @@ impl<'a> Walk<'a> {
                 if analysis.keys() == 0 && seen >= REFUSED_KEYS_MAX {
                     return self
                         .refusals
-                        .told()
+                        .summary()
                         .map_or(Ok(End::Limit), |text| Err(SourceError::Server(text)));
                 }
                 let place = self.look(*db, cursor, about.counts_uses, analysis, spool)?;
@@ -317,8 +317,8 @@ impl<'a> Walk<'a> {
     ) -> Result<Place, SourceError> {
         let scan =
             [b"SCAN".to_vec(), cursor, b"COUNT".to_vec(), self.step.to_string().into_bytes()];
-        let (answers, took_scan) = self.ask(&[scan.to_vec()])?;
-        let (cursor, keys) = match answers.into_iter().next() {
+        let (replies, took_scan) = self.request(&[scan.to_vec()])?;
+        let (cursor, keys) = match replies.into_iter().next() {
             Some(Value::Array(parts)) => match <[Value; 2]>::try_from(parts) {
                 Ok([cursor, Value::Array(keys)]) => (bytes(&cursor).unwrap_or(b"0").to_vec(), keys),
                 _ => {
@@ -375,14 +375,14 @@ impl<'a> Walk<'a> {
             requests.push(of_key(&["PTTL"], key));
             requests.push(of_key(&["OBJECT", use_of], key));
         }
-        let (answers, took) = self.ask(&requests)?;
+        let (replies, took) = self.request(&requests)?;
         let now_ms = now_ms();
         let mut found = Vec::with_capacity(keys.len());
-        for (key, answers) in keys.iter().zip(answers.chunks_exact(5)) {
-            let [kind, encoding, usage, ttl, used] = answers else { continue };
+        for (key, replies) in keys.iter().zip(replies.chunks_exact(5)) {
+            let [kind, encoding, usage, ttl, used] = replies else { continue };
             let mut refused = false;
-            for (question, answer) in [("TYPE", kind), ("MEMORY USAGE", usage)] {
-                refused |= self.refusals.take(question, answer)?;
+            for (command, reply) in [("TYPE", kind), ("MEMORY USAGE", usage)] {
+                refused |= self.refusals.take(command, reply)?;
             }
             self.refusals.take("OBJECT ENCODING", encoding)?;
             self.refusals.take("PTTL", ttl)?;
@@ -408,8 +408,8 @@ impl<'a> Walk<'a> {
                 dump: None,
             });
         }
-        let gone = (keys.len() - found.len()) as u64;
-        Ok((found, gone, took))
+        let missing = (keys.len() - found.len()) as u64;
+        Ok((found, missing, took))
     }
 
     /// Reads the values of keys whose groups need more samples.
@@ -434,11 +434,11 @@ impl<'a> Walk<'a> {
             let to = from + fits.count().max(1);
             let requests: Vec<Words> =
                 chosen[from..to].iter().map(|found| of_key(&["DUMP"], &found.key)).collect();
-            let (answers, took) = self.ask(&requests)?;
+            let (replies, took) = self.request(&requests)?;
             longest = longest.max(took);
-            for (found, answer) in chosen[from..to].iter_mut().zip(answers) {
-                self.refusals.take("DUMP", &answer)?;
-                if let Value::Bulk(dump) = answer {
+            for (found, reply) in chosen[from..to].iter_mut().zip(replies) {
+                self.refusals.take("DUMP", &reply)?;
+                if let Value::Bulk(dump) = reply {
                     found.dump = Some(dump);
                 }
             }
@@ -462,15 +462,15 @@ fn classes(report: &str) -> Option<Classes> {
 }
 
 /// The limits in the replies to CONFIG GET, or Redis's defaults if the command is denied.
-fn limits(answers: &[Value]) -> Limits {
+fn limits(replies: &[Value]) -> Limits {
     let mut pairs: Vec<(String, u64)> = Vec::new();
     let mut take = |name: &Value, value: &Value| {
         if let Some(value) = number(value).and_then(|value| u64::try_from(value).ok()) {
             pairs.push((text(name), value));
         }
     };
-    for answer in answers {
-        match answer {
+    for reply in replies {
+        match reply {
             Value::Array(parts) => {
                 parts.chunks_exact(2).for_each(|pair| take(&pair[0], &pair[1]));
             }

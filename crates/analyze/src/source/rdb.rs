@@ -61,7 +61,7 @@ pub fn read(
             Ok(Some(RdbEvent::Entry(entry))) => add(db, &entry, analysis),
             Ok(Some(event)) => other(db, event, analysis),
             Ok(None) => break None,
-            Err(error) => break Some(told(&reader, &error, whole_until)),
+            Err(error) => break Some(describe_error(&reader, &error, whole_until)),
         }
         progress.show(reader.position(), whole, Unit::Bytes);
     };
@@ -152,7 +152,7 @@ fn note(name: &[u8], value: &[u8], analysis: &mut Analysis) {
 }
 
 /// A text with the error, its position, and the part of the file that the report covers.
-fn told<R: Read>(reader: &RdbReader<R>, error: &LoadError, whole_until: u64) -> String {
+fn describe_error<R: Read>(reader: &RdbReader<R>, error: &LoadError, whole_until: u64) -> String {
     let place = reader.context();
     let key = place.key.map(|key| format!(", in the value of key {}", shown(key)));
     let key = key.unwrap_or_default();

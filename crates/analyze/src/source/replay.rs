@@ -232,7 +232,7 @@ impl Replay {
     }
 
     /// A summary for the report.
-    pub(super) fn told(&self) -> String {
+    pub(super) fn summary(&self) -> String {
         let executed = format!("{} commands after the base were executed", self.executed);
         match &self.first_left_out {
             Some(name) => {

@@ -5,7 +5,7 @@ use brisk_analyze::measure::Limits;
 use brisk_analyze::model::Classes;
 use brisk_analyze::progress::Progress;
 use brisk_analyze::source::aof::read_path;
-use brisk_analyze::source::live::{Server as Asked, Words};
+use brisk_analyze::source::live::{Server as LiveServer, Words};
 use brisk_analyze::{Analysis, Findings};
 use brisk_resp::request::encode;
 use brisk_resp::{ReplyDecoder, ReplyLimits, ReplyStep, Value};
@@ -71,16 +71,16 @@ impl Lent {
         let mut requests = requests.into_iter().peekable();
         while requests.peek().is_some() {
             let some: Vec<Words> = requests.by_ref().take(AT_ONCE).collect();
-            for answer in self.ask_all(&some).unwrap() {
-                assert!(!matches!(answer, Value::Error(_)), "{answer:?}");
+            for reply in self.request_all(&some).unwrap() {
+                assert!(!matches!(reply, Value::Error(_)), "{reply:?}");
             }
             self.requests.clear();
         }
     }
 }
 
-impl Asked for Lent {
-    fn ask_all(&mut self, requests: &[Words]) -> Result<Vec<Value>, String> {
+impl LiveServer for Lent {
+    fn request_all(&mut self, requests: &[Words]) -> Result<Vec<Value>, String> {
         let mut bytes = Vec::new();
         for request in requests {
             encode(&mut bytes, request);

@@ -87,7 +87,7 @@ fn columns(comparison: &Comparison) -> Vec<String> {
 
 /// The cells of a row, in the order of the columns.
 fn cells(comparison: &Comparison, row: &Row) -> Vec<String> {
-    let medians = row.medians.iter().map(|median| median.map_or("-".to_owned(), figure));
+    let medians = row.medians.iter().map(|median| median.map_or("-".to_owned(), format_number));
     let ratios = row.ratios.iter().enumerate();
     let ratios = ratios
         .filter(|&(i, _)| i != comparison.baseline)
@@ -103,7 +103,7 @@ fn ratio_text(ratio: &Ratio) -> String {
 }
 
 /// A number with about four significant digits.
-fn figure(n: f64) -> String {
+fn format_number(n: f64) -> String {
     match n.abs() {
         a if a >= 1000.0 => format!("{n:.0}"),
         a if a >= 10.0 => format!("{n:.1}"),

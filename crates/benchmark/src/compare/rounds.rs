@@ -19,23 +19,23 @@ const ROUNDS_FOR_INTERVALS: usize = 3;
 const MIB: f64 = 1024.0 * 1024.0;
 
 /// Starts or connects to the servers, and measures them in turn. Each round of each case measures every server once,
-/// and the order rotates. `tell` receives lines of progress.
+/// and the order rotates. `notify` receives lines of progress.
 ///
 /// # Errors
 /// If a server does not start or reply, or a run fails.
-pub fn compare(options: &Options, tell: &mut dyn FnMut(&str)) -> Result<Comparison, String> {
+pub fn compare(options: &Options, notify: &mut dyn FnMut(&str)) -> Result<Comparison, String> {
     let specs: Vec<SubjectSpec> =
         options.servers.iter().map(|text| SubjectSpec::parse(text)).collect();
     let baseline = baseline(options, &specs)?;
     let cases = options.cases()?;
     let mut subjects = Vec::new();
     for spec in &specs {
-        tell(&format!("{}: starting", spec.name));
+        notify(&format!("{}: starting", spec.name));
         subjects.push(subject(options, spec)?);
     }
     if options.fill {
         for subject in &subjects {
-            tell(&format!("{}: writing the keys", subject.name));
+            notify(&format!("{}: writing the keys", subject.name));
             subject.fill(&options.material(), options.seed, Tag::default())?;
         }
     }
@@ -55,11 +55,11 @@ pub fn compare(options: &Options, tell: &mut dyn FnMut(&str)) -> Result<Comparis
             .collect(),
     };
     for case in &cases.cases {
-        let samples = rounds(options, case, &subjects, tell)?;
+        let samples = rounds(options, case, &subjects, notify)?;
         let title = case.title.clone();
         comparison.cases.push(CaseResult::new(title, case.pipeline, samples, baseline));
         if options.syscalls {
-            syscall_rounds(options, case, &subjects, &mut comparison, tell)?;
+            syscall_rounds(options, case, &subjects, &mut comparison, notify)?;
         }
     }
     judge(&mut comparison);
@@ -137,7 +137,7 @@ fn rounds(
     options: &Options,
     case: &Case,
     subjects: &[Subject],
-    tell: &mut dyn FnMut(&str),
+    notify: &mut dyn FnMut(&str),
 ) -> Result<Vec<Vec<Sample>>, String> {
     let mut samples: Vec<Vec<Sample>> = subjects.iter().map(|_| Vec::new()).collect();
     for round in 0..options.rounds {
@@ -152,7 +152,7 @@ fn rounds(
                 options.rounds,
                 subject.name
             );
-            samples[i].push(sample(options, case, subject, round, &label, tell)?);
+            samples[i].push(sample(options, case, subject, round, &label, notify)?);
         }
     }
     Ok(samples)
@@ -164,12 +164,12 @@ fn sample(
     subject: &Subject,
     round: usize,
     label: &str,
-    tell: &mut dyn FnMut(&str),
+    notify: &mut dyn FnMut(&str),
 ) -> Result<Sample, String> {
     let mut plan = options.plan(case, subject.target.clone());
     // All servers of a round get the same requests. The next round has different ones.
     plan.seed = plan.seed.wrapping_add(round as u64);
-    let mut observer = Observer { subject, label, tell, before: None, after: None };
+    let mut observer = Observer { subject, label, notify, before: None, after: None };
     let outcome =
         run(&plan, &mut observer).map_err(|error| format!("{}: {error}", subject.name))?;
     if let Some(mismatch) = &outcome.first_mismatch {
@@ -200,7 +200,7 @@ fn sample(
 struct Observer<'a> {
     subject: &'a Subject,
     label: &'a str,
-    tell: &'a mut dyn FnMut(&str),
+    notify: &'a mut dyn FnMut(&str),
     before: Option<Look>,
     after: Option<Look>,
 }
@@ -211,7 +211,7 @@ impl Watch for Observer<'_> {
     }
 
     fn progress(&mut self, progress: &Progress) {
-        (self.tell)(&report::progress(self.label, progress));
+        (self.notify)(&report::progress(self.label, progress));
     }
 
     fn ends(&mut self) {
@@ -253,12 +253,12 @@ fn syscall_rounds(
     case: &Case,
     subjects: &[Subject],
     comparison: &mut Comparison,
-    tell: &mut dyn FnMut(&str),
+    notify: &mut dyn FnMut(&str),
 ) -> Result<(), String> {
     let Some(last) = comparison.cases.pop() else { return Ok(()) };
     let mut samples = last.samples;
     for (subject, samples) in subjects.iter().zip(&mut samples) {
-        tell(&format!("{}: counting system calls of {}", last.title, subject.name));
+        notify(&format!("{}: counting system calls of {}", last.title, subject.name));
         let Some(pid) = subject.pid else { continue };
         let counted = SyscallCount::start(pid).and_then(|count| {
             let plan = options.plan(case, subject.target.clone());
@@ -321,6 +321,6 @@ fn judge(comparison: &mut Comparison) {
             }
         }
     }
-    warnings.extend(noise.told().map(|told| format!("in the worst round {told}")));
+    warnings.extend(noise.description().map(|text| format!("in the worst round {text}")));
     comparison.warnings.extend(warnings);
 }

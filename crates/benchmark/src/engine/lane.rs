@@ -135,7 +135,7 @@ impl Lane {
 
     /// Handles `count` replies. Returns how many of them are replies to requests.
     #[inline]
-    pub(super) fn answered(&mut self, count: usize) -> Result<usize, RunError> {
+    pub(super) fn take_replies(&mut self, count: usize) -> Result<usize, RunError> {
         let prelude = count.min(self.prelude_pending);
         self.prelude_pending -= prelude;
         let count = count - prelude;

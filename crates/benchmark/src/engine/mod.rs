@@ -31,11 +31,11 @@ use std::num::NonZeroU64;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
-use turns::ASKING_MAX;
+use turns::ACTIVE_MAX;
 use worker::Worker;
 
 /// Open files of the process in addition to those of a run.
-const DESCRIPTORS_BESIDE: usize = 64;
+const DESCRIPTORS_RESERVED: usize = 64;
 /// The interval between progress reports.
 const PROGRESS_EVERY: Duration = Duration::from_millis(250);
 
@@ -91,7 +91,7 @@ pub fn run(plan: &Plan, watch: &mut dyn Watch) -> Result<Outcome, RunError> {
     if let Source::Library(load) = plan.source {
         return crate::library::run(&plan, load, watch);
     }
-    allow_descriptors(plan.clients + 4 * plan.threads + DESCRIPTORS_BESIDE)?;
+    allow_descriptors(plan.clients + 4 * plan.threads + DESCRIPTORS_RESERVED)?;
     let spreading = match plan.keep_alive {
         true => Spreading::Elsewhere,
         false => match &plan.cluster {
@@ -119,9 +119,9 @@ pub fn run(plan: &Plan, watch: &mut dyn Watch) -> Result<Outcome, RunError> {
         let outcome = Controller { plan: &plan, shared: &shared, inbox, watch }.run();
         shared.abort();
         outcome.map(|mut outcome| {
-            if !plan.keep_alive && plan.clients > ASKING_MAX {
+            if !plan.keep_alive && plan.clients > ACTIVE_MAX {
                 outcome.notes.push(format!(
-                    "at most {ASKING_MAX} of the {} clients wait for a reply at a time, and the others hold \
+                    "at most {ACTIVE_MAX} of the {} clients wait for a reply at a time, and the others hold \
                      their connections: more would overrun the server's listen queue",
                     plan.clients
                 ));
@@ -225,7 +225,7 @@ impl Controller<'_, '_> {
                 Ok(Message::Returned(Ok(_))) | Err(RecvTimeoutError::Disconnected) => {
                     return Err(RunError::Closed);
                 }
-                Err(RecvTimeoutError::Timeout) => self.tell(&mut Seen::default(), 0),
+                Err(RecvTimeoutError::Timeout) => self.report_progress(&mut Seen::default(), 0),
             }
         }
         Ok(())
@@ -247,14 +247,14 @@ impl Controller<'_, '_> {
             match self.inbox.recv_timeout(PROGRESS_EVERY.min(Duration::from_nanos(left))) {
                 Ok(Message::Returned(share)) => shares.push(*share?),
                 Ok(Message::Ready) => {}
-                Err(RecvTimeoutError::Timeout) => self.tell(seen, begun),
+                Err(RecvTimeoutError::Timeout) => self.report_progress(seen, begun),
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
         Ok(())
     }
 
-    fn tell(&mut self, seen: &mut Seen, begun: u64) {
+    fn report_progress(&mut self, seen: &mut Seen, begun: u64) {
         let now = Seen {
             ns: now_ns(),
             operations: self.shared.sum(|tally| &tally.operations),

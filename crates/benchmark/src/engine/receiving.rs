@@ -65,20 +65,20 @@ impl Worker<'_> {
         };
         let now = now_ns();
         let redirected = if self.error_texts.is_empty() { 0 } else { self.errors(i, now)? };
-        let answers = self.lanes[i].answered(count)?;
-        if answers > 0 {
-            self.record(i, answers, redirected.min(answers), now);
+        let for_requests = self.lanes[i].take_replies(count)?;
+        if for_requests > 0 {
+            self.record(i, for_requests, redirected.min(for_requests), now);
         }
         Ok(())
     }
 
     /// Records replies. If some were redirected, the last ones are not counted.
     #[inline]
-    fn record(&mut self, i: usize, answers: usize, redirected: usize, now: u64) {
+    fn record(&mut self, i: usize, replies: usize, redirected: usize, now: u64) {
         let lane = &mut self.lanes[i];
         let (_, recorded) = &mut self.share.latency[lane.site];
         if self.schedule.is_some() {
-            for due in lane.due_ns.drain(..answers).take(answers - redirected) {
+            for due in lane.due_ns.drain(..replies).take(replies - redirected) {
                 if due >= self.measure_ns {
                     let latency = now.saturating_sub(due);
                     recorded.saturating_record(latency);
@@ -91,7 +91,7 @@ impl Worker<'_> {
             self.list_if_due(i);
             return;
         }
-        let executed = (answers - redirected) as u64;
+        let executed = (replies - redirected) as u64;
         if lane.counts && executed > 0 {
             let latency = now.saturating_sub(lane.started_ns);
             recorded.saturating_record_n(latency, executed);
@@ -104,7 +104,7 @@ impl Worker<'_> {
             if !self.plan.keep_alive {
                 lane.socket = None;
                 lane.tls = None;
-                self.turns.answered(i);
+                self.turns.reply_arrived(i);
             }
             #[expect(clippy::cast_possible_truncation, reason = "at most CLIENTS_MAX")]
             self.to_load.push(i as u32);
@@ -133,14 +133,14 @@ impl Worker<'_> {
                 continue;
             }
             replies += 1;
-            let is_answer = replies > lane.prelude_pending;
-            let asked = if is_answer { lane.batch.answered() } else { None };
+            let is_for_request = replies > lane.prelude_pending;
+            let sent = if is_for_request { lane.batch.pop_pending() } else { None };
             if let Value::Error(text) = value {
                 self.error_texts.push(text);
-            } else if let Some(asked) = asked {
+            } else if let Some(sent) = sent {
                 let workload = &self.plan.workload;
-                let expect = workload.commands[asked.command].expect;
-                if let Err(wanted) = expect.check(&value, asked.number, &workload.values) {
+                let expect = workload.commands[sent.command].expect;
+                if let Err(wanted) = expect.check(&value, sent.number, &workload.values) {
                     self.share.mismatches += 1;
                     let first = &mut self.share.first_mismatch;
                     first.get_or_insert_with(|| format!("expected {wanted}, got {value}"));

@@ -109,8 +109,8 @@ impl Shared {
         self.wake_all();
     }
 
-    pub(super) fn sum(&self, figure: impl Fn(&Tally) -> &AtomicU64) -> u64 {
-        self.lines.iter().map(|line| figure(&line.tally).load(Relaxed)).sum()
+    pub(super) fn sum(&self, counter: impl Fn(&Tally) -> &AtomicU64) -> u64 {
+        self.lines.iter().map(|line| counter(&line.tally).load(Relaxed)).sum()
     }
 }
 

@@ -5,7 +5,7 @@
 //! later ones overtake them. Thousands of clients that reconnect as soon as they have their reply would measure these
 //! retries. Therefore:
 //!
-//! - at most [`ASKING_MAX`] clients wait for a reply at a time;
+//! - at most [`ACTIVE_MAX`] clients wait for a reply at a time;
 //! - if there are more clients, those whose turn is over reconnect immediately and hold the connection until their next
 //!   turn, so that the server has connections from all of them;
 //! - at most [`UNSEEN_MAX`] connections are open that the server is not known to have accepted. A reply shows that the
@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 
 /// Maximum number of clients of all threads that wait for a reply at a time. Together with [`UNSEEN_MAX`], they fit in
 /// a listen queue with 511 entries.
-pub(super) const ASKING_MAX: usize = 240;
+pub(super) const ACTIVE_MAX: usize = 240;
 /// Maximum number of connections of all threads that the server may not have accepted yet.
 const UNSEEN_MAX: usize = 240;
 
@@ -36,7 +36,7 @@ pub(super) struct Turns {
     seen: u64,
     /// The connection whose reply will show that it was accepted.
     probe: u64,
-    asking_max: usize,
+    active_max: usize,
     unseen_max: u64,
     /// True if lanes connect before it is their turn.
     ahead: bool,
@@ -51,9 +51,9 @@ impl Turns {
             made: 0,
             seen: 0,
             probe: 0,
-            asking_max: (ASKING_MAX / threads).max(1),
+            active_max: (ACTIVE_MAX / threads).max(1),
             unseen_max: (UNSEEN_MAX / threads).max(2) as u64,
-            ahead: clients > ASKING_MAX,
+            ahead: clients > ACTIVE_MAX,
         }
     }
 
@@ -69,7 +69,7 @@ impl Turns {
     }
 
     /// Called when a reply has arrived on the lane's connection.
-    pub(super) fn answered(&mut self, lane: usize) {
+    pub(super) fn reply_arrived(&mut self, lane: usize) {
         self.seen = self.seen.max(self.numbers[lane]);
     }
 
@@ -78,9 +78,9 @@ impl Turns {
         self.ready.push_back(lane);
     }
 
-    /// The lane that may send now, while `asking` lanes wait for replies.
-    pub(super) fn next(&mut self, asking: usize) -> Option<u32> {
-        if asking >= self.asking_max {
+    /// The lane that may send now, while `active` lanes wait for replies.
+    pub(super) fn next(&mut self, active: usize) -> Option<u32> {
+        if active >= self.active_max {
             return None;
         }
         if !self.ahead {
@@ -93,7 +93,7 @@ impl Turns {
             return self.ready.pop_back();
         }
         // If no client waits for a reply, none will arrive, so do not wait for unseen connections, which may be lost.
-        if unseen > self.unseen_max && asking > 0 { None } else { self.ready.pop_front() }
+        if unseen > self.unseen_max && active > 0 { None } else { self.ready.pop_front() }
     }
 }
 
@@ -110,7 +110,7 @@ mod tests {
         queue: VecDeque<u32>,
         longest_queue: usize,
         accepted: Vec<bool>,
-        asked: Vec<bool>,
+        has_request: Vec<bool>,
     }
 
     impl Server {
@@ -126,11 +126,12 @@ mod tests {
                 let lane = self.queue.pop_front().unwrap();
                 self.accepted[lane as usize] = true;
             }
-            let lanes = 0..u32::try_from(self.asked.len()).unwrap();
-            let served = |&lane: &u32| self.accepted[lane as usize] && self.asked[lane as usize];
-            let answered: Vec<u32> = lanes.filter(served).collect();
-            answered.iter().for_each(|&lane| self.asked[lane as usize] = false);
-            answered
+            let lanes = 0..u32::try_from(self.has_request.len()).unwrap();
+            let served =
+                |&lane: &u32| self.accepted[lane as usize] && self.has_request[lane as usize];
+            let served_lanes: Vec<u32> = lanes.filter(served).collect();
+            served_lanes.iter().for_each(|&lane| self.has_request[lane as usize] = false);
+            served_lanes
         }
     }
 
@@ -142,7 +143,7 @@ mod tests {
             queue: VecDeque::new(),
             longest_queue: 0,
             accepted: vec![false; clients],
-            asked: vec![false; clients],
+            has_request: vec![false; clients],
         };
         let mut had = vec![0; clients];
         for lane in 0..u32::try_from(clients).unwrap() {
@@ -150,35 +151,35 @@ mod tests {
                 server.connect(&mut turns, lane);
                 // Connections are opened slowly enough that the server keeps up.
                 server.round();
-                turns.answered(lane as usize);
+                turns.reply_arrived(lane as usize);
             }
             turns.wait(lane);
         }
-        let (mut asking, mut answered) = (0, 0);
+        let (mut active, mut replies) = (0, 0);
         for _ in 0..1_000_000 {
-            if answered >= requests {
+            if replies >= requests {
                 return (had, server.longest_queue);
             }
-            while let Some(lane) = turns.next(asking) {
+            while let Some(lane) = turns.next(active) {
                 if !turns.connect_ahead() {
                     server.connect(&mut turns, lane);
                 }
                 had[lane as usize] += 1;
-                server.asked[lane as usize] = true;
-                asking += 1;
+                server.has_request[lane as usize] = true;
+                active += 1;
             }
-            assert!(asking <= ASKING_MAX);
+            assert!(active <= ACTIVE_MAX);
             for lane in server.round() {
-                asking -= 1;
-                answered += 1;
-                turns.answered(lane as usize);
+                active -= 1;
+                replies += 1;
+                turns.reply_arrived(lane as usize);
                 if turns.connect_ahead() {
                     server.connect(&mut turns, lane);
                 }
                 turns.wait(lane);
             }
         }
-        panic!("after {answered} replies nobody had a turn any more");
+        panic!("after {replies} replies nobody had a turn any more");
     }
 
     #[test]
@@ -197,10 +198,10 @@ mod tests {
     fn threads_share_what_is_allowed() {
         let mut turns = Turns::new(500, 2000, 4);
         (0..500).for_each(|lane| turns.wait(lane));
-        let mut asking = 0;
-        while turns.next(asking).is_some() {
-            asking += 1;
+        let mut active = 0;
+        while turns.next(active).is_some() {
+            active += 1;
         }
-        assert_eq!(asking, ASKING_MAX / 4);
+        assert_eq!(active, ACTIVE_MAX / 4);
     }
 }

@@ -24,16 +24,16 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
         &[],
         |_, _| Ok(()),
         |subject, size| {
-            let mut figures = Vec::new();
+            let mut measurements = Vec::new();
             for load in loads(size) {
                 let article = match (load.rtt_ms, load.callers) {
                     (12, 1) => Some(80.0),
                     (12, 200) => Some(7000.0),
                     _ => None,
                 };
-                figures.extend(load.figures(subject, size, article)?);
+                measurements.extend(load.measurements(subject, size, article)?);
             }
-            Ok(figures)
+            Ok(measurements)
         },
     )?;
     Ok(rows.into())

@@ -38,7 +38,7 @@ const LOADS: [(Sent, usize, u64); 6] = [
     (Sent::Set, 200, 12),
 ];
 /// The number of results per load.
-const FIGURES: usize = 5;
+const MEASUREMENTS: usize = 5;
 
 fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
     let loads = loads(&stage.size);
@@ -46,14 +46,14 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
         &[],
         |_, _| Ok(()),
         |subject, size| {
-            let mut figures = Vec::new();
+            let mut measurements = Vec::new();
             for load in &loads {
-                let is_told = (load.sent, load.callers, load.rtt_ms) == (Sent::Set, 200, 0)
+                let is_in_article = (load.sent, load.callers, load.rtt_ms) == (Sent::Set, 200, 0)
                     && load.mode == Mode::Pool(50);
-                let article = is_told.then_some(90_000.0);
-                figures.extend(load.figures(subject, size, article)?);
+                let article = is_in_article.then_some(90_000.0);
+                measurements.extend(load.measurements(subject, size, article)?);
             }
-            Ok(figures)
+            Ok(measurements)
         },
     )?;
     let plots = plots(&loads, &rows, &stage.names().map(str::to_owned).collect::<Vec<_>>());
@@ -79,7 +79,7 @@ fn plots(loads: &[Callers], rows: &[Row], names: &[String]) -> Vec<Plot> {
         for mode in MODES {
             let points: Vec<(f64, f64)> = loads
                 .iter()
-                .zip(rows.chunks(FIGURES))
+                .zip(rows.chunks(MEASUREMENTS))
                 .filter(|(load, _)| load.mode == mode && load.sent == Sent::Set && load.rtt_ms == 0)
                 .filter_map(|(load, rows)| {
                     Some((load.callers as f64, (*rows.first()?.values.get(server)?)?))

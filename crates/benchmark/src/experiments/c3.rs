@@ -1,7 +1,7 @@
 //! C3: the cost of a time limit for each command.
 
 use super::callers::{Callers, Mode, Sent};
-use super::finding::{Better, Figure, Row};
+use super::finding::{Better, Measurement, Row};
 use super::stage::Stage;
 use super::{Experiment, Found};
 use crate::compare::statistics::median;
@@ -41,10 +41,10 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
             let [with, without] = rates.map(|rates| median(&rates));
             let [cpu_with, cpu_without] = cpus.map(|cpus| median(&cpus));
             Ok(vec![
-                Figure::more("with a time limit", "requests/s", with),
-                Figure::more("without", "requests/s", without),
-                Figure::less("with a time limit: client CPU", "us/request", cpu_with),
-                Figure::less("without: client CPU", "us/request", cpu_without),
+                Measurement::more("with a time limit", "requests/s", with),
+                Measurement::more("without", "requests/s", without),
+                Measurement::less("with a time limit: client CPU", "us/request", cpu_with),
+                Measurement::less("without: client CPU", "us/request", cpu_without),
             ])
         },
     )?;

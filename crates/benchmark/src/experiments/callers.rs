@@ -1,6 +1,6 @@
 //! Loads of the client library, on loopback and over a distant network, which C1, C2 and C3 share.
 
-use super::finding::Figure;
+use super::finding::Measurement;
 use super::stage::{Measured, Size, measure};
 use crate::delay::{DelayPlan, DelayProxy};
 use crate::engine::plan::{End, LibraryLoad, Plan, Session, Source, Target};
@@ -121,21 +121,22 @@ impl Callers {
     }
 
     /// The results of a load: rate, latencies, and CPU time on both sides.
-    pub(super) fn figures(
+    pub(super) fn measurements(
         &self,
         subject: &Subject,
         size: &Size,
         article: Option<f64>,
-    ) -> Result<Vec<Figure>, String> {
+    ) -> Result<Vec<Measurement>, String> {
         let measured = self.measure(subject, size)?;
         let (name, summary) = (self.name(), &measured.summary);
-        let figure = |what: &str, unit, value| Figure::less(format!("{name}: {what}"), unit, value);
+        let measurement =
+            |what: &str, unit, value| Measurement::less(format!("{name}: {what}"), unit, value);
         Ok(vec![
-            Figure::more(name.clone(), "requests/s", summary.rate).article(article),
-            figure("p50", "ms", Some(summary.latency_ms.p50)),
-            figure("p99", "ms", Some(summary.latency_ms.p99)),
-            figure("client CPU", "us/request", Some(summary.generator_us)),
-            figure("server CPU", "us/request", measured.cpu_us),
+            Measurement::more(name.clone(), "requests/s", summary.rate).article(article),
+            measurement("p50", "ms", Some(summary.latency_ms.p50)),
+            measurement("p99", "ms", Some(summary.latency_ms.p99)),
+            measurement("client CPU", "us/request", Some(summary.generator_us)),
+            measurement("server CPU", "us/request", measured.cpu_us),
         ])
     }
 }

@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 /// Open files in addition to the idle clients.
-const DESCRIPTORS_BESIDE: usize = 64;
+const DESCRIPTORS_RESERVED: usize = 64;
 /// How long the server may take to accept all clients.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -25,22 +25,22 @@ pub(super) enum Crowd {
 impl Crowd {
     /// Connects `count` clients, and waits until the server has accepted them.
     pub(super) fn connect(subject: &Subject, count: usize) -> Result<Crowd, String> {
-        allow_descriptors(count + DESCRIPTORS_BESIDE).map_err(|error| error.to_string())?;
-        let told = |error: std::io::Error| format!("an idle client: {error}");
+        allow_descriptors(count + DESCRIPTORS_RESERVED).map_err(|error| error.to_string())?;
+        let describe = |error: std::io::Error| format!("an idle client: {error}");
         let crowd = match &subject.target.address {
             Address::Tcp { resolved, .. } => {
                 let all = (0..count).map(|_| TcpStream::connect(resolved));
-                Crowd::Tcp(all.collect::<Result<_, _>>().map_err(told)?)
+                Crowd::Tcp(all.collect::<Result<_, _>>().map_err(describe)?)
             }
             Address::Unix(path) => {
                 let all = (0..count).map(|_| UnixStream::connect(path));
-                Crowd::Unix(all.collect::<Result<_, _>>().map_err(told)?)
+                Crowd::Unix(all.collect::<Result<_, _>>().map_err(describe)?)
             }
         };
-        let mut asker = connect(subject)?;
+        let mut requester = connect(subject)?;
         let begun = Instant::now();
         loop {
-            let seen = info(&mut asker, "clients", "connected_clients")?;
+            let seen = info(&mut requester, "clients", "connected_clients")?;
             if seen.parse::<usize>().is_ok_and(|seen| seen > count) {
                 return Ok(crowd);
             }

@@ -2,7 +2,7 @@
 //! and memory per element (`kept`).
 
 use super::crowd::{Crowd, SETTLING};
-use super::finding::Figure;
+use super::finding::Measurement;
 use super::kept;
 use super::stage::{Filler, Size, Stage, measure};
 use super::{Experiment, Found};
@@ -48,7 +48,7 @@ enum Load {
     /// This number of clients that connect for each request.
     Reconnecting(usize),
     /// 50 clients with one request at a time, while thousands of other clients are idle.
-    BesideIdle,
+    NextToIdle,
 }
 
 const fn case(command: &'static str, load: Load, requests: u64, at_most: f64) -> Case {
@@ -77,7 +77,7 @@ const CASES: &[Case] = &[
     case("GET key:__rand_int__", Load::Reconnecting(1000), 40_000, 0.85),
     case("GET key:__rand_int__", Load::Reconnecting(8000), 80_000, 0.85),
     case("INFO", Load::Depth(1), 60_000, 0.6),
-    case("INFO", Load::BesideIdle, 60_000, 0.6),
+    case("INFO", Load::NextToIdle, 60_000, 0.6),
     case("LPUSH mylist xxx", Load::Depth(100), 1_500_000, 0.5),
     case("RPUSH mylist xxx", Load::Depth(100), 1_500_000, 0.5),
     case("RPOP mylist", Load::Depth(100), 1_500_000, 0.5),
@@ -99,14 +99,14 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
     let mut rows = stage.turns(
         &[],
         |subject, _| fill(subject),
-        |subject, size| CASES.iter().map(|case| case.figure(subject, size)).collect(),
+        |subject, size| CASES.iter().map(|case| case.measurement(subject, size)).collect(),
     )?;
     rows.extend(kept::rows(stage)?);
     Ok(rows.into())
 }
 
 impl Case {
-    fn figure(&self, subject: &Subject, size: &Size) -> Result<Figure, String> {
+    fn measurement(&self, subject: &Subject, size: &Size) -> Result<Measurement, String> {
         let material = Material { keyspace: Some(NUMBERS), ..Material::default() };
         let words: Vec<&str> = self.command.split(' ').collect();
         let workload = material.own(self.command.to_owned(), &words);
@@ -114,9 +114,9 @@ impl Case {
             Load::Depth(depth) => (50, depth, true),
             Load::Clients(clients) => (clients, 1, true),
             Load::Reconnecting(clients) => (clients, 1, false),
-            Load::BesideIdle => (50, 1, true),
+            Load::NextToIdle => (50, 1, true),
         };
-        let crowd = matches!(self.load, Load::BesideIdle).then(|| Crowd::connect(subject, IDLE));
+        let crowd = matches!(self.load, Load::NextToIdle).then(|| Crowd::connect(subject, IDLE));
         let crowd = crowd.transpose()?;
         let plan = Plan {
             clients,
@@ -127,7 +127,7 @@ impl Case {
             ..size.plan(workload, &subject.target)
         };
         let cpu = measure(&plan, subject).map_err(|error| format!("{}: {error}", self.command))?;
-        Ok(Figure::less(self.title(), "us", cpu.cpu_us))
+        Ok(Measurement::less(self.title(), "us", cpu.cpu_us))
     }
 
     fn title(&self) -> String {
@@ -140,7 +140,7 @@ impl Case {
             Load::Depth(depth) => format!("pipelines of {depth}"),
             Load::Clients(clients) => format!("{clients} clients"),
             Load::Reconnecting(clients) => format!("{clients} clients, a connection each"),
-            Load::BesideIdle => format!("next to {IDLE} idle clients"),
+            Load::NextToIdle => format!("next to {IDLE} idle clients"),
         };
         format!("{command}: {load} ({:.2})", self.at_most)
     }

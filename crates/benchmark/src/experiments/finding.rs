@@ -130,7 +130,7 @@ pub struct Line {
 
 /// One measured value of one server in one round, with its description.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Figure {
+pub struct Measurement {
     what: String,
     unit: &'static str,
     better: Better,
@@ -140,10 +140,10 @@ pub struct Figure {
     limited: bool,
 }
 
-impl Figure {
+impl Measurement {
     /// A value of which more is better.
-    pub fn more(what: impl Into<String>, unit: &'static str, value: f64) -> Figure {
-        Figure::new(what.into(), unit, Better::More, Some(value))
+    pub fn more(what: impl Into<String>, unit: &'static str, value: f64) -> Measurement {
+        Measurement::new(what.into(), unit, Better::More, Some(value))
     }
 
     /// A value of which less is better; `None` if it could not be measured.
@@ -151,29 +151,29 @@ impl Figure {
         what: impl Into<String>,
         unit: &'static str,
         value: impl Into<Option<f64>>,
-    ) -> Figure {
-        Figure::new(what.into(), unit, Better::Less, value.into())
+    ) -> Measurement {
+        Measurement::new(what.into(), unit, Better::Less, value.into())
     }
 
     /// A value that is neither good nor bad.
-    pub fn plain(what: impl Into<String>, unit: &'static str, value: f64) -> Figure {
-        Figure::new(what.into(), unit, Better::Neither, Some(value))
+    pub fn plain(what: impl Into<String>, unit: &'static str, value: f64) -> Measurement {
+        Measurement::new(what.into(), unit, Better::Neither, Some(value))
     }
 
-    fn new(what: String, unit: &'static str, better: Better, value: Option<f64>) -> Figure {
-        Figure { what, unit, better, article: None, value, limited: false }
+    fn new(what: String, unit: &'static str, better: Better, value: Option<f64>) -> Measurement {
+        Measurement { what, unit, better, article: None, value, limited: false }
     }
 
     /// Adds the value that the article measured, if there is one.
     #[must_use]
-    pub fn article(mut self, value: impl Into<Option<f64>>) -> Figure {
+    pub fn article(mut self, value: impl Into<Option<f64>>) -> Measurement {
         self.article = value.into();
         self
     }
 
     /// Records whether the generator was the limit of the run that produced this value.
     #[must_use]
-    pub fn limited_as(mut self, run: &Summary) -> Figure {
+    pub fn limited_as(mut self, run: &Summary) -> Measurement {
         self.limited = run.generator.limit.is_some();
         self
     }
@@ -182,15 +182,15 @@ impl Figure {
 /// A sentence that lists the results, by server and round, for which the generator was the limit rather than the
 /// server.
 #[must_use]
-pub fn limits(figures: &[Vec<Vec<Figure>>], names: &[&str]) -> Option<String> {
-    let first = figures.first().and_then(|rounds| rounds.first())?;
-    let limited = first.iter().enumerate().filter_map(|(i, figure)| {
-        let limits = |rounds: &Vec<Vec<Figure>>| {
-            rounds.iter().any(|round| round.get(i).is_some_and(|figure| figure.limited))
+pub fn limits(measurements: &[Vec<Vec<Measurement>>], names: &[&str]) -> Option<String> {
+    let first = measurements.first().and_then(|rounds| rounds.first())?;
+    let limited = first.iter().enumerate().filter_map(|(i, measurement)| {
+        let limits = |rounds: &Vec<Vec<Measurement>>| {
+            rounds.iter().any(|round| round.get(i).is_some_and(|measurement| measurement.limited))
         };
-        let servers = names.iter().zip(figures).filter(|(_, rounds)| limits(rounds));
+        let servers = names.iter().zip(measurements).filter(|(_, rounds)| limits(rounds));
         let servers: Vec<&str> = servers.map(|(name, _)| *name).collect();
-        (!servers.is_empty()).then(|| format!("{} ({})", figure.what, servers.join(", ")))
+        (!servers.is_empty()).then(|| format!("{} ({})", measurement.what, servers.join(", ")))
     });
     let limited: Vec<String> = limited.collect();
     (!limited.is_empty()).then(|| {
@@ -203,19 +203,22 @@ pub fn limits(figures: &[Vec<Vec<Figure>>], names: &[&str]) -> Option<String> {
 
 /// The rows for results that are grouped by server and then by round. All lists contain the same kinds of results.
 #[must_use]
-pub fn rows(figures: &[Vec<Vec<Figure>>]) -> Vec<Row> {
-    let Some(first) = figures.first().and_then(|rounds| rounds.first()) else { return Vec::new() };
-    let row = |(i, figure): (usize, &Figure)| {
-        let values = figures.iter().map(|rounds| {
-            let of_round = |round: &Vec<Figure>| round.get(i).and_then(|figure| figure.value);
+pub fn rows(measurements: &[Vec<Vec<Measurement>>]) -> Vec<Row> {
+    let Some(first) = measurements.first().and_then(|rounds| rounds.first()) else {
+        return Vec::new();
+    };
+    let row = |(i, measurement): (usize, &Measurement)| {
+        let values = measurements.iter().map(|rounds| {
+            let of_round =
+                |round: &Vec<Measurement>| round.get(i).and_then(|measurement| measurement.value);
             let values: Vec<f64> = rounds.iter().filter_map(of_round).collect();
             (!values.is_empty()).then(|| median(&values))
         });
         Row {
-            what: figure.what.clone(),
-            unit: figure.unit.to_owned(),
-            better: figure.better,
-            article: figure.article,
+            what: measurement.what.clone(),
+            unit: measurement.unit.to_owned(),
+            better: measurement.better,
+            article: measurement.article,
             values: values.collect(),
         }
     };
@@ -230,15 +233,15 @@ mod tests {
     fn rows_are_medians_by_server() {
         let round = |rate, cpu: Option<f64>| {
             vec![
-                Figure::more("rate", "requests/s", rate).article(10.0),
-                Figure::less("CPU", "us", cpu),
+                Measurement::more("rate", "requests/s", rate).article(10.0),
+                Measurement::less("CPU", "us", cpu),
             ]
         };
-        let figures = [
+        let measurements = [
             vec![round(1.0, Some(5.0)), round(3.0, None), round(2.0, Some(7.0))],
             vec![round(4.0, None), round(8.0, None), round(6.0, None)],
         ];
-        let rows = rows(&figures);
+        let rows = rows(&measurements);
         assert_eq!(rows[0].values, [Some(2.0), Some(6.0)]);
         assert_eq!(
             (rows[0].article, rows[0].ratio(1), rows[0].ratio(0)),
@@ -250,16 +253,17 @@ mod tests {
 
     #[test]
     fn measurements_limited_by_the_generator_are_named_with_the_servers() {
-        let figure = |what: &str, limited| Figure { limited, ..Figure::more(what, "/s", 1.0) };
-        let round = |one, other| vec![figure("one", one), figure("other", other)];
+        let measurement =
+            |what: &str, limited| Measurement { limited, ..Measurement::more(what, "/s", 1.0) };
+        let round = |one, other| vec![measurement("one", one), measurement("other", other)];
         let quiet = [vec![round(false, false)], vec![round(false, false)]];
         assert_eq!(limits(&quiet, &["a", "b"]), None);
         // The generator was the limit in one of two rounds.
-        let figures = [
+        let measurements = [
             vec![round(false, true), round(false, false)],
             vec![round(false, false), round(true, true)],
         ];
-        let text = limits(&figures, &["a", "b"]).unwrap_or_default();
+        let text = limits(&measurements, &["a", "b"]).unwrap_or_default();
         assert!(text.ends_with("in: one (b); other (a, b)"), "{text}");
     }
 

@@ -1,7 +1,7 @@
 //! I1: the cost of INFO while thousands of clients are connected but idle.
 
 use super::crowd::{Crowd, SETTLING};
-use super::finding::{Better, Figure, Row};
+use super::finding::{Better, Measurement, Row};
 use super::stage::{Stage, measure};
 use super::{Experiment, Found};
 use crate::engine::plan::{End, Plan};
@@ -29,20 +29,20 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
             };
             let alone = measure(&plan, subject)?;
             let crowd = Crowd::connect(subject, IDLE)?;
-            let beside = measure(&plan, subject)?;
+            let with_idle = measure(&plan, subject)?;
             drop(crowd);
             Ok(vec![
-                Figure::less("server CPU, alone", "us/INFO", alone.cpu_us),
-                Figure::less("server CPU, next to idle clients", "us/INFO", beside.cpu_us),
-                Figure::more("alone", "INFO/s", alone.summary.rate).limited_as(&alone.summary),
-                Figure::more("next to idle clients", "INFO/s", beside.summary.rate)
-                    .limited_as(&beside.summary),
+                Measurement::less("server CPU, alone", "us/INFO", alone.cpu_us),
+                Measurement::less("server CPU, next to idle clients", "us/INFO", with_idle.cpu_us),
+                Measurement::more("alone", "INFO/s", alone.summary.rate).limited_as(&alone.summary),
+                Measurement::more("next to idle clients", "INFO/s", with_idle.summary.rate)
+                    .limited_as(&with_idle.summary),
             ])
         },
     )?;
-    if let [alone, beside, ..] = rows.as_slice() {
-        let factors = beside.values.iter().zip(&alone.values);
-        let values = factors.map(|(beside, alone)| Some((*beside)? / (*alone)?)).collect();
+    if let [alone, with_idle, ..] = rows.as_slice() {
+        let factors = with_idle.values.iter().zip(&alone.values);
+        let values = factors.map(|(with_idle, alone)| Some((*with_idle)? / (*alone)?)).collect();
         rows.insert(
             0,
             Row {

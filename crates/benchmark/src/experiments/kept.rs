@@ -1,6 +1,6 @@
 //! The memory that data takes in the server's process, for the layouts for which Brisk promises limits.
 
-use super::finding::{Figure, Row};
+use super::finding::{Measurement, Row};
 use super::stage::{Filler, Stage};
 
 /// Number of elements that are sent with one command.
@@ -91,7 +91,7 @@ pub(super) fn rows(stage: &mut Stage<'_>) -> Result<Vec<Row>, String> {
             let bytes = rss().zip(before).map(|(after, before)| {
                 after.saturating_sub(before) as f64 / (keys * kept.elements) as f64
             });
-            Ok(vec![Figure::less(
+            Ok(vec![Measurement::less(
                 format!("memory: {} ({})", kept.what, kept.at_most),
                 "bytes",
                 bytes,

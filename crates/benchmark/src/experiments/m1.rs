@@ -1,9 +1,9 @@
 //! M1: the memory per element in each encoding.
 
-use super::finding::Figure;
-use super::stage::{Filler, Stage, ask, connect, growth_bytes};
+use super::finding::Measurement;
+use super::stage::{Filler, Stage, connect, growth_bytes, request};
 use super::{Experiment, Found};
-use crate::ask::text_of;
+use crate::requester::text_of;
 use std::collections::BTreeMap;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -79,10 +79,11 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
         rows.extend(stage.alone(&settings, |subject, size, _| {
             let elements = size.pick(200_000, 1_000_000);
             let bytes = growth_bytes(subject, |filler| case.fill(filler, elements))?;
-            let encoding = text_of(&ask(&mut connect(subject)?, &["OBJECT", "ENCODING", "key:0"])?);
+            let encoding =
+                text_of(&request(&mut connect(subject)?, &["OBJECT", "ENCODING", "key:0"])?);
             let of_server = encodings.entry(subject.name.clone()).or_default();
             of_server.push(format!("{} {}", case.what, encoding.unwrap_or_default()));
-            Ok(vec![Figure::less(case.what, "bytes/element", bytes / elements as f64)])
+            Ok(vec![Measurement::less(case.what, "bytes/element", bytes / elements as f64)])
         })?);
     }
     for (server, encodings) in encodings {

@@ -1,6 +1,6 @@
 //! M2: a long list packed, unpacked, and compressed.
 
-use super::finding::Figure;
+use super::finding::Measurement;
 use super::stage::{Filler, MIB, Stage, growth_bytes};
 use super::{Experiment, Found};
 
@@ -49,7 +49,7 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
             let count = if numbers { size.pick(200_000, 1_000_000) } else { TEXTS };
             let bytes = growth_bytes(subject, |filler| push(filler, case.item, count))?;
             let article = case.article.and_then(|article| size.if_full(article));
-            Ok(vec![Figure::less(case.what, "MiB", bytes / MIB).article(article)])
+            Ok(vec![Measurement::less(case.what, "MiB", bytes / MIB).article(article)])
         })?);
     }
     Ok(rows.into())

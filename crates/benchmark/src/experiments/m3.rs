@@ -1,6 +1,6 @@
 //! M3: the memory and the lookup time of packed hashes by number of fields.
 
-use super::finding::{Figure, Line, Plot};
+use super::finding::{Line, Measurement, Plot};
 use super::stage::{Filler, Stage, growth_bytes, measure};
 use super::{Experiment, Found};
 use crate::engine::plan::{End, Plan};
@@ -37,8 +37,8 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
                 let measured = measure(&plan, subject)?;
                 let per_field = bytes / (keys * fields) as f64;
                 Ok(vec![
-                    Figure::less(format!("{what}: memory"), "bytes/field", per_field),
-                    Figure::less(
+                    Measurement::less(format!("{what}: memory"), "bytes/field", per_field),
+                    Measurement::less(
                         format!("{what}: HGET, server CPU"),
                         "us/request",
                         measured.cpu_us,

@@ -1,6 +1,6 @@
 //! M4: a key per user, compared with hashes of a thousand users each (sharding by hand).
 
-use super::finding::Figure;
+use super::finding::Measurement;
 use super::stage::{Filler, MIB, Stage, growth_bytes};
 use super::{Experiment, Found};
 
@@ -46,8 +46,8 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
             let grown = rss(subject).zip(before);
             let grown = grown.map(|(after, before)| after.saturating_sub(before) as f64 / MIB);
             Ok(vec![
-                Figure::less(what, "bytes/user", bytes / users as f64),
-                Figure::less(format!("{what}: process"), "MiB", grown),
+                Measurement::less(what, "bytes/user", bytes / users as f64),
+                Measurement::less(format!("{what}: process"), "MiB", grown),
             ])
         })?);
     }

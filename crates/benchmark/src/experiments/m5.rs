@@ -1,11 +1,11 @@
 //! M5: the same addresses in three layouts.
 
-use super::finding::Figure;
-use super::stage::{Filler, Stage, ask, connect, growth_bytes, measure};
+use super::finding::Measurement;
+use super::stage::{Filler, Stage, connect, growth_bytes, measure, request};
 use super::{Experiment, Found};
-use crate::ask::text_of;
 use crate::engine::plan::{End, Plan};
 use crate::load::Material;
+use crate::requester::text_of;
 use crate::subject::Subject;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -47,8 +47,8 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
             let measured = measure(&plan, subject)?;
             let what = layout.what();
             Ok(vec![
-                Figure::less(format!("{what}: memory"), "bytes/user", bytes / users as f64),
-                Figure::less(format!("{what}: server CPU"), "us/address", measured.cpu_us),
+                Measurement::less(format!("{what}: memory"), "bytes/user", bytes / users as f64),
+                Measurement::less(format!("{what}: server CPU"), "us/address", measured.cpu_us),
             ])
         })?);
     }
@@ -115,14 +115,14 @@ impl Layout {
                 words.into_iter().map(str::to_owned).collect()
             }
             Layout::Codes => {
-                let mut asker = connect(subject)?;
-                let sha = text_of(&ask(&mut asker, &["SCRIPT", "LOAD", SCRIPT])?);
+                let mut requester = connect(subject)?;
+                let sha = text_of(&request(&mut requester, &["SCRIPT", "LOAD", SCRIPT])?);
                 let sha = sha.ok_or("SCRIPT LOAD returned no digest")?;
                 let keys = [&["4", "codes"][..], &FIELDS].concat();
                 let mut words = vec!["EVALSHA".to_owned(), sha];
                 words.extend(keys.into_iter().map(str::to_owned));
                 words.push("__rand_int__".to_owned());
-                check(&mut asker, &words)?;
+                check(&mut requester, &words)?;
                 words
             }
         })
@@ -130,12 +130,12 @@ impl Layout {
 }
 
 /// Checks that the script returns the same as the other layouts.
-fn check(asker: &mut crate::ask::Asker, words: &[String]) -> Result<(), String> {
+fn check(requester: &mut crate::requester::Requester, words: &[String]) -> Result<(), String> {
     const USER: usize = 1234;
     let words: Vec<String> =
         words.iter().map(|word| word.replace("__rand_int__", &USER.to_string())).collect();
     let wanted = names(address(USER));
-    match ask(asker, &words)? {
+    match request(requester, &words)? {
         brisk_resp::Value::Array(found)
             if found.iter().map(text_of).eq(wanted.iter().cloned().map(Some)) =>
         {

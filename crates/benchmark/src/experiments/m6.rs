@@ -1,10 +1,10 @@
 //! M6: fragmentation. Measures the memory that the process uses beyond its data, and the memory that it still uses
 //! after the data is deleted.
 
-use super::finding::Figure;
-use super::stage::{Filler, MIB, Stage, ask, connect, info, used_bytes};
+use super::finding::Measurement;
+use super::stage::{Filler, MIB, Stage, connect, info, request, used_bytes};
 use super::{Experiment, Found};
-use crate::ask::Asker;
+use crate::requester::Requester;
 use crate::subject::Subject;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
@@ -37,8 +37,8 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
     let mut rows = Vec::new();
     for lists in &KINDS {
         rows.extend(stage.alone(&[], |subject, size, notes| {
-            let mut asker = connect(subject)?;
-            if let Ok(allocator) = info(&mut asker, "memory", "mem_allocator") {
+            let mut requester = connect(subject)?;
+            if let Ok(allocator) = info(&mut requester, "memory", "mem_allocator") {
                 notes.push(format!("{}: {allocator}", lists.what));
             }
             // The result is rounded down, but there is at least one item.
@@ -48,34 +48,34 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
                 reason = "the scale is positive and bounded"
             )]
             let items = ((lists.items as f64 * size.scale) as usize).max(1);
-            let empty = Look::now(subject, &mut asker)?;
+            let empty = Look::now(subject, &mut requester)?;
             lists.fill(&mut Filler::new(subject)?, items)?;
-            let full = Look::now(subject, &mut asker)?.beyond(&empty);
+            let full = Look::now(subject, &mut requester)?.beyond(&empty);
             for i in (0..lists.count).filter(|i| i % 10 != 0) {
-                ask(&mut asker, &["DEL", &key(i)])?;
+                request(&mut requester, &["DEL", &key(i)])?;
             }
-            let thinned = Look::now(subject, &mut asker)?.beyond(&empty);
-            ask(&mut asker, &["MEMORY", "PURGE"])?;
-            let purged = Look::now(subject, &mut asker)?.beyond(&empty);
+            let thinned = Look::now(subject, &mut requester)?.beyond(&empty);
+            request(&mut requester, &["MEMORY", "PURGE"])?;
+            let purged = Look::now(subject, &mut requester)?.beyond(&empty);
             let what = lists.what;
             let mib = |rss: Option<f64>| rss.map(|rss| rss / MIB);
             let percent = full.rss.map(|rss| (rss / full.used - 1.0) * 100.0);
             Ok(vec![
-                Figure::less(format!("{what}: used_memory"), "MiB", full.used / MIB),
-                Figure::less(format!("{what}: process"), "MiB", mib(full.rss)),
-                Figure::less(format!("{what}: process beyond used_memory"), "%", percent)
+                Measurement::less(format!("{what}: used_memory"), "MiB", full.used / MIB),
+                Measurement::less(format!("{what}: process"), "MiB", mib(full.rss)),
+                Measurement::less(format!("{what}: process beyond used_memory"), "%", percent)
                     .article(lists.article_percent),
-                Figure::less(
+                Measurement::less(
                     format!("{what}: used_memory, nine of ten deleted"),
                     "MiB",
                     thinned.used / MIB,
                 ),
-                Figure::less(
+                Measurement::less(
                     format!("{what}: process, nine of ten deleted"),
                     "MiB",
                     mib(thinned.rss),
                 ),
-                Figure::less(
+                Measurement::less(
                     format!("{what}: process, after MEMORY PURGE"),
                     "MiB",
                     mib(purged.rss),
@@ -92,9 +92,9 @@ struct Look {
 }
 
 impl Look {
-    fn now(subject: &Subject, asker: &mut Asker) -> Result<Look, String> {
+    fn now(subject: &Subject, requester: &mut Requester) -> Result<Look, String> {
         let rss = subject.usage().map(|usage| usage.rss_bytes as f64);
-        Ok(Look { used: used_bytes(asker)?, rss })
+        Ok(Look { used: used_bytes(requester)?, rss })
     }
 
     /// The memory minus that of the empty server.

@@ -1,7 +1,7 @@
 //! M8: the savings of shorter names and denser values, and the cost of APPEND and of bits at large offsets.
 
-use super::finding::Figure;
-use super::stage::{Filler, Stage, ask, connect, growth_bytes, measure};
+use super::finding::Measurement;
+use super::stage::{Filler, Stage, connect, growth_bytes, measure, request};
 use super::{Experiment, Found};
 use crate::engine::plan::{End, Plan};
 use crate::load::Material;
@@ -49,14 +49,14 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
             let keys = size.pick(100_000, 500_000);
             let bytes =
                 growth_bytes(subject, |filler| (0..keys).try_for_each(|i| write(filler, i)))?;
-            Ok(vec![Figure::less(what, "bytes/key", bytes / keys as f64)])
+            Ok(vec![Measurement::less(what, "bytes/key", bytes / keys as f64)])
         })?);
     }
     rows.extend(stage.alone(&[], |subject, size, _| {
-        let mut figures = appending(subject)?;
+        let mut measurements = appending(subject)?;
         let end = (STRING_BYTES - 1).to_string();
         let end_bit = (STRING_BYTES * 8 - 1).to_string();
-        ask(&mut connect(subject)?, &["SETRANGE", "bits", &end, "x"])?;
+        request(&mut connect(subject)?, &["SETRANGE", "bits", &end, "x"])?;
         for (what, words) in [
             ("GETBIT at the beginning", ["GETBIT", "bits", "0"].to_vec()),
             ("GETBIT at the end", ["GETBIT", "bits", &end_bit].to_vec()),
@@ -70,26 +70,26 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
                 ..size.plan(Material::default().own(what.to_owned(), &words), &subject.target)
             };
             let cpu = measure(&plan, subject)?.cpu_us;
-            figures.push(Figure::less(format!("{what}: server CPU"), "us/request", cpu));
+            measurements.push(Measurement::less(format!("{what}: server CPU"), "us/request", cpu));
         }
-        Ok(figures)
+        Ok(measurements)
     })?);
     Ok(rows.into())
 }
 
-fn appending(subject: &Subject) -> Result<Vec<Figure>, String> {
-    let mut asker = connect(subject)?;
-    ask(&mut asker, &["SET", "text", &"x".repeat(APPENDED_TO)])?;
-    let mut usage = || match ask(&mut asker, &["MEMORY", "USAGE", "text"])? {
+fn appending(subject: &Subject) -> Result<Vec<Measurement>, String> {
+    let mut requester = connect(subject)?;
+    request(&mut requester, &["SET", "text", &"x".repeat(APPENDED_TO)])?;
+    let mut usage = || match request(&mut requester, &["MEMORY", "USAGE", "text"])? {
         Value::Integer(bytes) => {
-            ask(&mut asker, &["APPEND", "text", "y"])?;
+            request(&mut requester, &["APPEND", "text", "y"])?;
             Ok(bytes as f64)
         }
         other => Err(format!("MEMORY USAGE: {other:?}")),
     };
     let (before, after): (f64, f64) = (usage()?, usage()?);
     Ok(vec![
-        Figure::less("string of 100,000 bytes", "bytes", before),
-        Figure::less("string of 100,000 bytes, one appended", "bytes", after),
+        Measurement::less("string of 100,000 bytes", "bytes", before),
+        Measurement::less("string of 100,000 bytes, one appended", "bytes", after),
     ])
 }

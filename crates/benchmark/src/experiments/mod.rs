@@ -108,7 +108,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     figures::EXPERIMENT,
 ];
 
-/// Runs the experiments that the options name, or all. `tell` receives lines of progress, and `found` receives each
+/// Runs the experiments that the options name, or all. `notify` receives lines of progress, and `found` receives each
 /// finding when it is complete.
 ///
 /// # Errors
@@ -116,7 +116,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
 /// the other findings are not lost.
 pub fn experiments(
     options: &ExperimentOptions,
-    tell: &mut dyn FnMut(&str),
+    notify: &mut dyn FnMut(&str),
     found: &mut dyn FnMut(&Finding, &[ServerInfo]),
 ) -> Result<Report, String> {
     let chosen = chosen(&options.names)?;
@@ -139,12 +139,12 @@ pub fn experiments(
     for experiment in chosen {
         let (begun, before) = (Instant::now(), standing.moment());
         let name = experiment.name;
-        let mut tell_named = |text: &str| tell(&format!("{name}: {text}"));
+        let mut notify_named = |text: &str| notify(&format!("{name}: {text}"));
         let mut stage = Stage {
             specs: &specs,
             server_cpus: &options.server_cpus,
             size: size.clone(),
-            tell: &mut tell_named,
+            notify: &mut notify_named,
             notes: Vec::new(),
         };
         let result = (experiment.run)(&mut stage);
@@ -154,7 +154,7 @@ pub fn experiments(
             Err(error) => (Found::default(), Some(error)),
         };
         // Processes that this program started have ended, so their CPU time is known.
-        notes.extend(standing.moment().noise_since(&before).told());
+        notes.extend(standing.moment().noise_since(&before).description());
         let finding = Finding {
             name: name.to_owned(),
             title: experiment.title.to_owned(),
@@ -226,9 +226,10 @@ fn specs(servers: &[String]) -> Result<Vec<SubjectSpec>, String> {
 /// The path of a program next to this one, or in `PATH`.
 fn program_named(program: &str) -> Result<PathBuf, String> {
     let own = std::env::current_exe().ok();
-    let beside = own.as_deref().and_then(std::path::Path::parent).map(std::path::Path::to_owned);
+    let own_directory =
+        own.as_deref().and_then(std::path::Path::parent).map(std::path::Path::to_owned);
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut places = beside.into_iter().chain(std::env::split_paths(&path));
+    let mut places = own_directory.into_iter().chain(std::env::split_paths(&path));
     let found = places.find_map(|dir| Some(dir.join(program)).filter(|file| file.is_file()));
     found.ok_or_else(|| {
         format!("no {program} next to this program or in PATH; specify the servers with --servers")

@@ -1,6 +1,6 @@
 //! P2: 10,000 PINGs one by one, and in one pipeline.
 
-use super::finding::Figure;
+use super::finding::Measurement;
 use super::stage::{Stage, measure};
 use super::{Experiment, Found};
 use crate::engine::plan::{End, Plan};
@@ -35,9 +35,9 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
             };
             let (single, together) = (milliseconds(1)?, milliseconds(PINGS)?);
             Ok(vec![
-                Figure::less("one by one", "ms", single).article(263.6),
-                Figure::less("in one pipeline", "ms", together).article(9.6),
-                Figure::plain("speedup", "×", single / together).article(27.0),
+                Measurement::less("one by one", "ms", single).article(263.6),
+                Measurement::less("in one pipeline", "ms", together).article(9.6),
+                Measurement::plain("speedup", "×", single / together).article(27.0),
             ])
         },
     )?;

@@ -1,7 +1,7 @@
 //! P3: throughput by pipeline depth, on loopback and over a distant network, and the prediction of the article's
 //! formula.
 
-use super::finding::{Figure, Line, Plot, Row};
+use super::finding::{Line, Measurement, Plot, Row};
 use super::stage::{Size, Stage, measure};
 use super::{Experiment, Found};
 use crate::delay::{DelayPlan, DelayProxy};
@@ -98,11 +98,11 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
         &[],
         |_, _| Ok(()),
         |subject, size| {
-            let mut figures = Vec::new();
+            let mut measurements = Vec::new();
             for sweep in &SWEEPS {
-                figures.extend(sweep.figures(subject, size)?);
+                measurements.extend(sweep.measurements(subject, size)?);
             }
-            Ok(figures)
+            Ok(measurements)
         },
     )?;
     let names: Vec<String> = stage.names().map(str::to_owned).collect();
@@ -118,11 +118,11 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
 }
 
 impl Sweep {
-    fn figures(&self, subject: &Subject, size: &Size) -> Result<Vec<Figure>, String> {
+    fn measurements(&self, subject: &Subject, size: &Size) -> Result<Vec<Measurement>, String> {
         let (_proxy, target) = self.target(subject)?;
         let test = test_named(self.test).ok_or("there is no such test")?;
         let name = self.test.to_uppercase();
-        let mut figures = Vec::new();
+        let mut measurements = Vec::new();
         for (&depth, &article) in DEPTHS.iter().zip(&self.article) {
             let plan = Plan {
                 clients: self.clients,
@@ -133,10 +133,10 @@ impl Sweep {
             };
             let run = measure(&plan, subject)?.summary;
             let what = format!("{}: {name}, depth {depth}", self.network);
-            let rate = Figure::more(what, "requests/s", run.rate);
-            figures.push(rate.article(article).limited_as(&run));
+            let rate = Measurement::more(what, "requests/s", run.rate);
+            measurements.push(rate.article(article).limited_as(&run));
         }
-        Ok(figures)
+        Ok(measurements)
     }
 
     /// The server, or the proxy in front of it.

@@ -1,7 +1,7 @@
 //! P4: the cost for the server and other clients of a client that pipelines many requests and never reads.
 
-use super::finding::Figure;
-use super::stage::{MIB, Measured, Stage, ask, connect, measure};
+use super::finding::Measurement;
+use super::stage::{MIB, Measured, Stage, connect, measure, request};
 use super::{Experiment, Found};
 use crate::engine::plan::{Arrivals, End, Pace, Plan};
 use crate::load::Material;
@@ -35,7 +35,7 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
         let Address::Tcp { resolved, .. } = &subject.target.address else {
             return Err("the slow reader uses TCP: specify a server by host and port".to_owned());
         };
-        ask(&mut connect(subject)?, &["SET", "large", &"x".repeat(VALUE_BYTES)])?;
+        request(&mut connect(subject)?, &["SET", "large", &"x".repeat(VALUE_BYTES)])?;
         let plan = Plan {
             clients: OTHERS,
             pace: Pace::Open { rate: RATE, arrivals: Arrivals::Even },
@@ -51,23 +51,27 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
             .name("slow-reader".to_owned())
             .spawn(move || send_without_reading(to, requests, &flag))
             .map_err(|error| error.to_string())?;
-        let beside = measure(&plan, subject);
+        let during = measure(&plan, subject);
         over.store(true, Ordering::Relaxed);
         let taken = reader.join().map_err(|_| "the slow reader failed".to_owned())??;
-        Ok(figures(&before, &beside?, taken))
+        Ok(measurements(&before, &during?, taken))
     })?;
     Ok(rows.into())
 }
 
-fn figures(before: &Measured, beside: &Measured, taken: usize) -> Vec<Figure> {
-    let growth = beside.rss_growth.map(|bytes| bytes / MIB);
-    let (before, beside) = (&before.summary.latency_ms, &beside.summary.latency_ms);
+fn measurements(before: &Measured, during: &Measured, taken: usize) -> Vec<Measurement> {
+    let growth = during.rss_growth.map(|bytes| bytes / MIB);
+    let (before, during) = (&before.summary.latency_ms, &during.summary.latency_ms);
     vec![
-        Figure::less("growth of the server's memory", "MiB", growth),
-        Figure::plain("requests that the server read from the client", "requests", taken as f64),
-        Figure::less("latency of the others without this client, p99", "ms", before.p99),
-        Figure::less("latency of the others next to this client, p99", "ms", beside.p99),
-        Figure::less("latency of the others next to this client, longest", "ms", beside.max),
+        Measurement::less("growth of the server's memory", "MiB", growth),
+        Measurement::plain(
+            "requests that the server read from the client",
+            "requests",
+            taken as f64,
+        ),
+        Measurement::less("latency of the others without this client, p99", "ms", before.p99),
+        Measurement::less("latency of the others next to this client, p99", "ms", during.p99),
+        Measurement::less("latency of the others next to this client, longest", "ms", during.max),
     ]
 }
 
@@ -81,9 +85,9 @@ fn send_without_reading(
     let mut one = Vec::new();
     brisk_resp::request::encode(&mut one, &["GET", "large"]);
     let batch = one.repeat(BATCH);
-    let told = |error: std::io::Error| format!("the slow reader: {error}");
-    let mut stream = TcpStream::connect(to).map_err(told)?;
-    stream.set_write_timeout(Some(LOOK_EVERY)).map_err(told)?;
+    let describe = |error: std::io::Error| format!("the slow reader: {error}");
+    let mut stream = TcpStream::connect(to).map_err(describe)?;
+    stream.set_write_timeout(Some(LOOK_EVERY)).map_err(describe)?;
     let (mut sent, all) = (0, requests * one.len());
     while !over.load(Ordering::Relaxed) {
         if sent >= all {

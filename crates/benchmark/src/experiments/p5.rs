@@ -1,10 +1,10 @@
 //! P5: steps that depend on earlier results, as single requests, as pipelines, and as a script.
 
-use super::finding::Figure;
-use super::stage::{Filler, Stage, ask, connect};
+use super::finding::Measurement;
+use super::stage::{Filler, Stage, connect, request};
 use super::{Experiment, Found};
-use crate::ask::{Asker, text_of};
 use crate::delay::{DelayPlan, DelayProxy};
+use crate::requester::{Requester, text_of};
 use crate::subject::{Subject, local_target};
 use brisk_dial::address::Address;
 use brisk_resp::Value;
@@ -40,7 +40,7 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
         |subject, _| fill(subject),
         |subject, size| {
             let mut near = connect(subject)?;
-            let sha = ask(&mut near, &["SCRIPT", "LOAD", SCRIPT])?;
+            let sha = request(&mut near, &["SCRIPT", "LOAD", SCRIPT])?;
             let sha = text_of(&sha).ok_or("SCRIPT LOAD returned no digest")?;
             let (few, many) = (size.pick(2000, 10_000), size.pick(20_000, 100_000));
             let singles = timed(subject, few, |lookups| single(&mut near, lookups, 1))?;
@@ -57,22 +57,26 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
             let far_together =
                 timed(subject, FAR_TOGETHER, |lookups| scripted(&mut far, &sha, lookups, BATCH))?
                     .us;
-            let mut figures = Vec::new();
+            let mut measurements = Vec::new();
             for (what, spent) in [
                 ("single GETs", &singles),
                 ("pipelines of GETs", &pipelines),
                 ("a script each", &scripts),
                 ("pipelines of scripts", &together),
             ] {
-                figures.push(Figure::less(format!("loopback: {what}"), "us/lookup", spent.us));
+                measurements.push(Measurement::less(
+                    format!("loopback: {what}"),
+                    "us/lookup",
+                    spent.us,
+                ));
                 let what = format!("loopback: {what}, server CPU");
-                figures.push(Figure::less(what, "us CPU/lookup", spent.cpu_us));
+                measurements.push(Measurement::less(what, "us CPU/lookup", spent.cpu_us));
             }
-            figures.extend([
-                Figure::less("LAN: single GETs", "us/lookup", far_singles),
-                Figure::less("LAN: pipelines of GETs", "us/lookup", far_pipelines),
-                Figure::less("LAN: a script each", "us/lookup", far_scripts),
-                Figure::less("LAN: pipelines of scripts", "us/lookup", far_together),
+            measurements.extend([
+                Measurement::less("LAN: single GETs", "us/lookup", far_singles),
+                Measurement::less("LAN: pipelines of GETs", "us/lookup", far_pipelines),
+                Measurement::less("LAN: a script each", "us/lookup", far_scripts),
+                Measurement::less("LAN: pipelines of scripts", "us/lookup", far_together),
             ]);
             for (what, without, with) in [
                 ("loopback: scripts over single GETs", singles.us, scripts.us),
@@ -80,9 +84,13 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
                 ("LAN: scripts over single GETs", far_singles, far_scripts),
                 ("LAN: pipelined scripts over pipelined GETs", far_pipelines, far_together),
             ] {
-                figures.push(Figure::plain(format!("speedup, {what}"), "×", without / with));
+                measurements.push(Measurement::plain(
+                    format!("speedup, {what}"),
+                    "×",
+                    without / with,
+                ));
             }
-            Ok(figures)
+            Ok(measurements)
         },
     )?;
     Ok(rows.into())
@@ -128,25 +136,25 @@ fn fill(subject: &Subject) -> Result<(), String> {
     filler.flush()
 }
 
-fn far(subject: &Subject) -> Result<(DelayProxy, Asker), String> {
+fn far(subject: &Subject) -> Result<(DelayProxy, Requester), String> {
     let Address::Tcp { resolved, .. } = &subject.target.address else {
         return Err("the proxy uses TCP: specify a server by host and port".to_owned());
     };
     let listen = SocketAddr::from(([127, 0, 0, 1], 0));
     let plan = DelayPlan { listen, to: *resolved, delay: LAN, jitter: Duration::ZERO };
     let proxy = DelayProxy::start(plan).map_err(|error| error.to_string())?;
-    let asker = Asker::connect(&local_target(proxy.address().port()));
-    Ok((proxy, asker.map_err(|error| error.to_string())?))
+    let requester = Requester::connect(&local_target(proxy.address().port()));
+    Ok((proxy, requester.map_err(|error| error.to_string())?))
 }
 
 /// Lookups by GET, `side_by_side` at a time. Each step of these lookups is one pipeline.
-fn single(asker: &mut Asker, lookups: usize, side_by_side: usize) -> Result<(), String> {
+fn single(requester: &mut Requester, lookups: usize, side_by_side: usize) -> Result<(), String> {
     for first in (0..lookups).step_by(side_by_side) {
         let chains: Vec<usize> = (first..first + side_by_side).map(|i| i % CHAINS).collect();
         let mut keys: Vec<String> = chains.iter().map(|&chain| key(chain, 0)).collect();
         for _ in 0..STEPS {
             let requests: Vec<[&str; 2]> = keys.iter().map(|key| ["GET", key.as_str()]).collect();
-            keys = answers(asker, &requests)?;
+            keys = text_replies(requester, &requests)?;
         }
         check(&chains, &keys)?;
     }
@@ -154,12 +162,17 @@ fn single(asker: &mut Asker, lookups: usize, side_by_side: usize) -> Result<(), 
 }
 
 /// Lookups by script, `together` in one pipeline.
-fn scripted(asker: &mut Asker, sha: &str, lookups: usize, together: usize) -> Result<(), String> {
+fn scripted(
+    requester: &mut Requester,
+    sha: &str,
+    lookups: usize,
+    together: usize,
+) -> Result<(), String> {
     for first in (0..lookups).step_by(together) {
         let chains: Vec<usize> = (first..first + together).map(|i| i % CHAINS).collect();
         let keys: Vec<String> = chains.iter().map(|&chain| key(chain, 0)).collect();
         let requests: Vec<[&str; 4]> = keys.iter().map(|key| ["EVALSHA", sha, "1", key]).collect();
-        check(&chains, &answers(asker, &requests)?)?;
+        check(&chains, &text_replies(requester, &requests)?)?;
     }
     Ok(())
 }
@@ -171,16 +184,16 @@ fn check(chains: &[usize], found: &[String]) -> Result<(), String> {
     }
 }
 
-fn answers<W: AsRef<[u8]>>(
-    asker: &mut Asker,
+fn text_replies<W: AsRef<[u8]>>(
+    requester: &mut Requester,
     requests: &[impl AsRef<[W]>],
 ) -> Result<Vec<String>, String> {
     let mut bytes = Vec::new();
     requests.iter().for_each(|words| brisk_resp::request::encode(&mut bytes, words.as_ref()));
-    asker.send(&bytes).map_err(|error| error.to_string())?;
-    let answer = |_| match asker.reply().map_err(|error| error.to_string())? {
+    requester.send(&bytes).map_err(|error| error.to_string())?;
+    let text_reply = |_| match requester.reply().map_err(|error| error.to_string())? {
         Value::Error(text) => Err(String::from_utf8_lossy(&text).into_owned()),
         value => text_of(&value).ok_or_else(|| "not a string".to_owned()),
     };
-    (0..requests.len()).map(answer).collect()
+    (0..requests.len()).map(text_reply).collect()
 }

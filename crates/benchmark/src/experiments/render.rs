@@ -18,7 +18,7 @@ pub fn columns(servers: &[ServerInfo]) -> Vec<String> {
 /// The cells of a row, in the order of the columns.
 #[must_use]
 pub fn cells(row: &Row) -> Vec<String> {
-    let shown = |value: Option<f64>| value.map_or("-".to_owned(), figure);
+    let shown = |value: Option<f64>| value.map_or("-".to_owned(), format_number);
     let mut cells = vec![shown(row.article)];
     cells.extend(row.values.iter().map(|&value| shown(value)));
     let ratio = |server| match row.ratio(server) {
@@ -41,7 +41,7 @@ const fn mark(verdict: Verdict) -> &'static str {
 
 /// A number with about four significant digits and thousands separators.
 #[must_use]
-pub fn figure(n: f64) -> String {
+pub fn format_number(n: f64) -> String {
     let text = match n.abs() {
         a if a >= 1000.0 => format!("{n:.0}"),
         a if a >= 100.0 => format!("{n:.1}"),
@@ -150,7 +150,7 @@ mod tests {
             (13_823.0, "13,823"),
             (-1_234_567.8, "-1,234,568"),
         ] {
-            assert_eq!(figure(n), wanted);
+            assert_eq!(format_number(n), wanted);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! S1: the cost of disconnecting a client while thousands are connected.
 
-use super::finding::Figure;
+use super::finding::Measurement;
 use super::stage::{Stage, measure};
 use super::{Experiment, Found};
 use crate::engine::plan::{End, Plan};
@@ -34,12 +34,12 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
             let measured = measure(&plan, subject)?;
             let latency = &measured.summary.latency_ms;
             Ok(vec![
-                Figure::more("throughput", "requests/s", measured.summary.rate)
+                Measurement::more("throughput", "requests/s", measured.summary.rate)
                     .article(13_823.0)
                     .limited_as(&measured.summary),
-                Figure::less("latency, p50", "ms", latency.p50),
-                Figure::less("latency, longest", "ms", latency.max).article(431.0),
-                Figure::less("server CPU", "us/connection", measured.cpu_us),
+                Measurement::less("latency, p50", "ms", latency.p50),
+                Measurement::less("latency, longest", "ms", latency.max).article(431.0),
+                Measurement::less("server CPU", "us/connection", measured.cpu_us),
             ])
         },
     )?;

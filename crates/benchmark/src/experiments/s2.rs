@@ -1,6 +1,6 @@
 //! S2: persistent connections compared with a connection per request, with 10,000 clients.
 
-use super::finding::Figure;
+use super::finding::Measurement;
 use super::stage::{Stage, measure};
 use super::{Experiment, Found};
 use crate::engine::plan::{End, Plan};
@@ -24,7 +24,7 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
         &[],
         |_, _| Ok(()),
         |subject, size| {
-            let mut figures = Vec::new();
+            let mut measurements = Vec::new();
             for (name, test, keep_alive, article) in [
                 ("long, inline", "ping_inline", true, 92_902.0),
                 ("long, array", "ping_mbulk", true, 93_580.0),
@@ -44,14 +44,14 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
                 };
                 let measured = measure(&plan, subject)?;
                 let rate = measured.summary.rate;
-                figures.extend([
-                    Figure::more(name, "requests/s", rate)
+                measurements.extend([
+                    Measurement::more(name, "requests/s", rate)
                         .article(article)
                         .limited_as(&measured.summary),
-                    Figure::less(format!("{name}: server CPU"), "us/request", measured.cpu_us),
+                    Measurement::less(format!("{name}: server CPU"), "us/request", measured.cpu_us),
                 ]);
             }
-            Ok(figures)
+            Ok(measurements)
         },
     )?;
     Ok(rows.into())

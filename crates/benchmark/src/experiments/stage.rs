@@ -1,11 +1,11 @@
 //! The servers for experiments, fresh for each, and the measurements during a run.
 
-use super::finding::{Figure, Row, limits, rows};
-use crate::ask::{Asker, text_of};
+use super::finding::{Measurement, Row, limits, rows};
 use crate::engine::plan::{Plan, Session, Target};
 use crate::engine::{Progress, Watch, run};
 use crate::load::Workload;
 use crate::outcome::Summary;
+use crate::requester::{Requester, text_of};
 use crate::resources::Usage;
 use crate::subject::{Place, Subject, SubjectSpec};
 use brisk_dial::address::Address;
@@ -54,7 +54,7 @@ pub struct Stage<'a> {
     pub(super) server_cpus: &'a [usize],
     /// The size of the experiments.
     pub size: Size,
-    pub(super) tell: &'a mut dyn FnMut(&str),
+    pub(super) notify: &'a mut dyn FnMut(&str),
     /// Notes in addition to the results.
     pub notes: Vec<String>,
 }
@@ -66,7 +66,7 @@ impl Stage<'_> {
     /// Starts a server, or uses a running one, which must be empty.
     fn start(&mut self, index: usize, settings: &[(&str, &str)]) -> Result<Guest, String> {
         let spec = &self.specs[index];
-        (self.tell)(&format!("{}: starting", spec.name));
+        (self.notify)(&format!("{}: starting", spec.name));
         let guest = Guest { subject: start(spec, self.server_cpus)?, before: None };
         guest.prepared(settings).map_err(|error| format!("{}: {error}", spec.name))
     }
@@ -78,21 +78,21 @@ impl Stage<'_> {
     pub fn alone(
         &mut self,
         settings: &[(&str, &str)],
-        mut each: impl FnMut(&Subject, &Size, &mut Vec<String>) -> Result<Vec<Figure>, String>,
+        mut each: impl FnMut(&Subject, &Size, &mut Vec<String>) -> Result<Vec<Measurement>, String>,
     ) -> Result<Vec<Row>, String> {
-        let mut figures = Vec::new();
+        let mut measurements = Vec::new();
         for i in 0..self.specs.len() {
             let guest = self.start(i, settings)?;
             let name = &self.specs[i].name;
-            (self.tell)(&format!("{name}: measuring"));
+            (self.notify)(&format!("{name}: measuring"));
             let mut notes = Vec::new();
             let found = each(&guest.subject, &self.size, &mut notes)
                 .map_err(|error| format!("{name}: {error}"))?;
             self.notes.extend(notes.into_iter().map(|note| format!("{name}: {note}")));
-            figures.push(vec![found]);
+            measurements.push(vec![found]);
         }
-        self.tell_limits(&figures);
-        Ok(rows(&figures))
+        self.report_limits(&measurements);
+        Ok(rows(&measurements))
     }
 
     /// Measures all servers in turn in each round, with rotating order, for timed parts.
@@ -103,7 +103,7 @@ impl Stage<'_> {
         &mut self,
         settings: &[(&str, &str)],
         mut prepare: impl FnMut(&Subject, &Size) -> Result<(), String>,
-        mut each: impl FnMut(&Subject, &Size) -> Result<Vec<Figure>, String>,
+        mut each: impl FnMut(&Subject, &Size) -> Result<Vec<Measurement>, String>,
     ) -> Result<Vec<Row>, String> {
         let mut guests = Vec::new();
         for i in 0..self.specs.len() {
@@ -112,29 +112,30 @@ impl Stage<'_> {
                 .map_err(|error| format!("{}: {error}", guest.subject.name))?;
             guests.push(guest);
         }
-        let mut figures: Vec<Vec<Vec<Figure>>> = guests.iter().map(|_| Vec::new()).collect();
+        let mut measurements: Vec<Vec<Vec<Measurement>>> =
+            guests.iter().map(|_| Vec::new()).collect();
         for round in 0..self.size.rounds {
             for turn in 0..guests.len() {
                 let i = (turn + round) % guests.len();
                 let subject = &guests[i].subject;
-                (self.tell)(&format!(
+                (self.notify)(&format!(
                     "{}: round {} of {}",
                     subject.name,
                     round + 1,
                     self.size.rounds
                 ));
                 let found = each(subject, &self.size);
-                figures[i].push(found.map_err(|error| format!("{}: {error}", subject.name))?);
+                measurements[i].push(found.map_err(|error| format!("{}: {error}", subject.name))?);
             }
         }
-        self.tell_limits(&figures);
-        Ok(rows(&figures))
+        self.report_limits(&measurements);
+        Ok(rows(&measurements))
     }
 
-    fn tell_limits(&mut self, figures: &[Vec<Vec<Figure>>]) {
+    fn report_limits(&mut self, measurements: &[Vec<Vec<Measurement>>]) {
         let names: Vec<&str> = self.names().collect();
-        let told = limits(figures, &names);
-        self.notes.extend(told);
+        let text = limits(measurements, &names);
+        self.notes.extend(text);
     }
 
     /// The names of the servers.
@@ -161,8 +162,8 @@ struct Guest {
 
 impl Guest {
     fn prepared(mut self, settings: &[(&str, &str)]) -> Result<Guest, String> {
-        let mut asker = connect(&self.subject)?;
-        if !self.subject.is_own() && ask(&mut asker, &["DBSIZE"])? != Value::Integer(0) {
+        let mut requester = connect(&self.subject)?;
+        if !self.subject.is_own() && request(&mut requester, &["DBSIZE"])? != Value::Integer(0) {
             return Err("it holds data, and experiments write and delete: \
                         give a command that starts a server instead"
                 .to_owned());
@@ -170,15 +171,15 @@ impl Guest {
         let restored = self.before.insert(Vec::new());
         for &(name, value) in SETTINGS.iter().chain(settings) {
             if !self.subject.is_own()
-                && let Some(before) = asker.setting(name).map_err(|error| error.to_string())?
+                && let Some(before) = requester.setting(name).map_err(|error| error.to_string())?
             {
                 restored.push((name.to_owned(), before));
             }
-            ask(&mut asker, &["CONFIG", "SET", name, value])?;
+            request(&mut requester, &["CONFIG", "SET", name, value])?;
         }
         // Write a first key, so that the server's one-time setup is not counted as memory of a key.
-        ask(&mut asker, &["SET", "first", "key"])?;
-        ask(&mut asker, &["DEL", "first"])?;
+        request(&mut requester, &["SET", "first", "key"])?;
+        request(&mut requester, &["DEL", "first"])?;
         Ok(self)
     }
 }
@@ -187,10 +188,10 @@ impl Drop for Guest {
     fn drop(&mut self) {
         let Some(before) = self.before.take().filter(|_| !self.subject.is_own()) else { return };
         // If the server is gone, there is nothing to restore.
-        if let Ok(mut asker) = connect(&self.subject) {
-            let _ = asker.ask(&["FLUSHALL"]);
+        if let Ok(mut requester) = connect(&self.subject) {
+            let _ = requester.request(&["FLUSHALL"]);
             for (name, value) in &before {
-                let _ = asker.ask(&["CONFIG", "SET", name, value]);
+                let _ = requester.request(&["CONFIG", "SET", name, value]);
             }
         }
     }
@@ -200,16 +201,16 @@ impl Drop for Guest {
 ///
 /// # Errors
 /// If the connection fails.
-pub fn connect(subject: &Subject) -> Result<Asker, String> {
-    Asker::connect(&subject.target).map_err(|error| error.to_string())
+pub fn connect(subject: &Subject) -> Result<Requester, String> {
+    Requester::connect(&subject.target).map_err(|error| error.to_string())
 }
 
 /// Sends a request, and returns its reply unless it is an error.
 ///
 /// # Errors
 /// If the reply is an error, or the connection fails.
-pub fn ask<W: AsRef<[u8]>>(asker: &mut Asker, words: &[W]) -> Result<Value, String> {
-    match asker.ask(words).map_err(|error| error.to_string())? {
+pub fn request<W: AsRef<[u8]>>(requester: &mut Requester, words: &[W]) -> Result<Value, String> {
+    match requester.request(words).map_err(|error| error.to_string())? {
         Value::Error(text) => {
             let command = words.first().map(|word| String::from_utf8_lossy(word.as_ref()));
             let text = String::from_utf8_lossy(&text);
@@ -223,8 +224,8 @@ pub fn ask<W: AsRef<[u8]>>(asker: &mut Asker, words: &[W]) -> Result<Value, Stri
 ///
 /// # Errors
 /// If the server does not report it.
-pub fn info(asker: &mut Asker, section: &str, field: &str) -> Result<String, String> {
-    let text = text_of(&ask(asker, &["INFO", section])?).unwrap_or_default();
+pub fn info(requester: &mut Requester, section: &str, field: &str) -> Result<String, String> {
+    let text = text_of(&request(requester, &["INFO", section])?).unwrap_or_default();
     let value = text.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
     value.map(|value| value.trim().to_owned()).ok_or_else(|| format!("INFO contains no {field}"))
 }
@@ -233,8 +234,8 @@ pub fn info(asker: &mut Asker, section: &str, field: &str) -> Result<String, Str
 ///
 /// # Errors
 /// If the server does not report it.
-pub fn used_bytes(asker: &mut Asker) -> Result<f64, String> {
-    let text = info(asker, "memory", "used_memory")?;
+pub fn used_bytes(requester: &mut Requester) -> Result<f64, String> {
+    let text = info(requester, "memory", "used_memory")?;
     text.parse().map_err(|_| format!("used_memory:{text}"))
 }
 
@@ -246,19 +247,19 @@ pub fn growth_bytes(
     subject: &Subject,
     write: impl FnOnce(&mut Filler) -> Result<(), String>,
 ) -> Result<f64, String> {
-    let mut asker = connect(subject)?;
+    let mut requester = connect(subject)?;
     let mut filler = Filler::new(subject)?;
-    let before = used_bytes(&mut asker)?;
+    let before = used_bytes(&mut requester)?;
     write(&mut filler)?;
     filler.flush()?;
     // Also frees the connection's buffers, which are not part of the data.
     drop(filler);
-    Ok((used_bytes(&mut asker)? - before).max(0.0))
+    Ok((used_bytes(&mut requester)? - before).max(0.0))
 }
 
 /// Writes many commands over one connection. None of them may fail.
 pub struct Filler {
-    asker: Asker,
+    requester: Requester,
     bytes: Vec<u8>,
     waiting: usize,
 }
@@ -269,7 +270,7 @@ impl Filler {
     /// # Errors
     /// If the connection fails.
     pub fn new(subject: &Subject) -> Result<Filler, String> {
-        Ok(Filler { asker: connect(subject)?, bytes: Vec::new(), waiting: 0 })
+        Ok(Filler { requester: connect(subject)?, bytes: Vec::new(), waiting: 0 })
     }
 
     /// Sends a command, now or together with later ones.
@@ -287,10 +288,10 @@ impl Filler {
     /// # Errors
     /// If a command failed.
     pub fn flush(&mut self) -> Result<(), String> {
-        self.asker.send(&self.bytes).map_err(|error| error.to_string())?;
+        self.requester.send(&self.bytes).map_err(|error| error.to_string())?;
         self.bytes.clear();
         for _ in 0..std::mem::take(&mut self.waiting) {
-            if let Value::Error(text) = self.asker.reply().map_err(|error| error.to_string())? {
+            if let Value::Error(text) = self.requester.reply().map_err(|error| error.to_string())? {
                 return Err(String::from_utf8_lossy(&text).into_owned());
             }
         }

@@ -1,10 +1,10 @@
 //! The memory that incomplete requests take. (Like P4, for input instead of output.)
 
-use super::finding::Figure;
-use super::stage::{Stage, ask, connect, info};
+use super::finding::Measurement;
+use super::stage::{Stage, connect, info, request};
 use super::{Experiment, Found};
-use crate::ask::Asker;
 use crate::engine::allow_descriptors;
+use crate::requester::Requester;
 use crate::subject::Subject;
 use brisk_dial::address::Address;
 use std::io::Write;
@@ -30,57 +30,57 @@ const STAGES: [(usize, &str); 3] = [
     (30_000, "per client that sent 40 KB of it"),
 ];
 /// Open files in addition to the clients.
-const DESCRIPTORS_BESIDE: usize = 64;
+const DESCRIPTORS_RESERVED: usize = 64;
 /// How long the server may take to read the sent bytes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
-    Ok(stage.alone(&[], |subject, _, _| figures(subject))?.into())
+    Ok(stage.alone(&[], |subject, _, _| measurements(subject))?.into())
 }
 
-fn figures(subject: &Subject) -> Result<Vec<Figure>, String> {
+fn measurements(subject: &Subject) -> Result<Vec<Measurement>, String> {
     let Address::Tcp { resolved, .. } = &subject.target.address else {
         return Err("the clients use TCP: specify a server by host and port".to_owned());
     };
-    allow_descriptors(CLIENTS + DESCRIPTORS_BESIDE).map_err(|error| error.to_string())?;
-    let told = |error: std::io::Error| format!("a client: {error}");
-    let mut asker = connect(subject)?;
+    allow_descriptors(CLIENTS + DESCRIPTORS_RESERVED).map_err(|error| error.to_string())?;
+    let describe = |error: std::io::Error| format!("a client: {error}");
+    let mut requester = connect(subject)?;
     let clients = (0..CLIENTS).map(|_| TcpStream::connect(resolved));
-    let mut clients: Vec<TcpStream> = clients.collect::<Result<_, _>>().map_err(told)?;
+    let mut clients: Vec<TcpStream> = clients.collect::<Result<_, _>>().map_err(describe)?;
     // Serve every client once first, so that the cost of a connection is not measured.
-    send(&mut clients, b"PING\r\n", &mut asker)?;
+    send(&mut clients, b"PING\r\n", &mut requester)?;
     let before = resident(subject);
-    let mut figures = Vec::new();
+    let mut measurements = Vec::new();
     for (bytes, what) in STAGES {
         let piece = if bytes == 0 { HEADER.to_vec() } else { vec![b'x'; bytes] };
-        send(&mut clients, &piece, &mut asker)?;
+        send(&mut clients, &piece, &mut requester)?;
         let grown = resident(subject).zip(before);
         let each =
             grown.map(|(now, before)| now.saturating_sub(before) as f64 / CLIENTS as f64 / 1024.0);
-        figures.push(Figure::less(what, "KiB", each));
+        measurements.push(Measurement::less(what, "KiB", each));
     }
-    Ok(figures)
+    Ok(measurements)
 }
 
 /// Sends these bytes from each client, and waits until the server has read them.
-fn send(clients: &mut [TcpStream], bytes: &[u8], asker: &mut Asker) -> Result<(), String> {
-    let read_before = bytes_read(asker)?;
+fn send(clients: &mut [TcpStream], bytes: &[u8], requester: &mut Requester) -> Result<(), String> {
+    let read_before = bytes_read(requester)?;
     for client in clients.iter_mut() {
         client.write_all(bytes).map_err(|error| format!("a client: {error}"))?;
     }
     let sent = (clients.len() * bytes.len()) as u64;
     let begun = Instant::now();
-    while bytes_read(asker)? < read_before + sent {
+    while bytes_read(requester)? < read_before + sent {
         if begun.elapsed() > PATIENCE {
             return Err(format!("the server has not read {sent} bytes in {PATIENCE:?}"));
         }
     }
     // When the server has replied to this PING, it has also handled what it read earlier.
-    ask(asker, &["PING"]).map(|_| ())
+    request(requester, &["PING"]).map(|_| ())
 }
 
-fn bytes_read(asker: &mut Asker) -> Result<u64, String> {
-    let text = info(asker, "stats", "total_net_input_bytes")?;
+fn bytes_read(requester: &mut Requester) -> Result<u64, String> {
+    let text = info(requester, "stats", "total_net_input_bytes")?;
     text.parse().map_err(|_| format!("total_net_input_bytes:{text}"))
 }
 

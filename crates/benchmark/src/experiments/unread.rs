@@ -1,9 +1,9 @@
 //! The memory that the server uses for clients that do not read, by kind of load. (Like P4, for all kinds of output.)
 
-use super::finding::Figure;
-use super::stage::{MIB, Size, Stage, ask, connect, info, used_bytes};
+use super::finding::Measurement;
+use super::stage::{MIB, Size, Stage, connect, info, request, used_bytes};
 use super::{Experiment, Found};
-use crate::ask::Asker;
+use crate::requester::Requester;
 use crate::subject::Subject;
 use brisk_dial::address::Address;
 use brisk_resp::request;
@@ -29,7 +29,7 @@ const BYTES: (usize, usize) = (16 << 20, 128 << 20);
 const PIECE_BYTES: usize = 256 << 10;
 /// A client is considered stalled if no bytes have moved for this long. A server that waits for a CPU on a busy
 /// machine, or for memory, may not read for more than half a second.
-const STILL: Duration = Duration::from_secs(2);
+const STALLED_AFTER: Duration = Duration::from_secs(2);
 
 /// The connection that causes output.
 enum Cause {
@@ -95,44 +95,50 @@ const LOADS: &[Load] = &[
 ];
 
 fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
-    Ok(stage.alone(&[("save", "")], |subject, size, _| figures(subject, size))?.into())
+    Ok(stage.alone(&[("save", "")], |subject, size, _| measurements(subject, size))?.into())
 }
 
-fn figures(subject: &Subject, size: &Size) -> Result<Vec<Figure>, String> {
+fn measurements(subject: &Subject, size: &Size) -> Result<Vec<Measurement>, String> {
     let Address::Tcp { resolved, .. } = &subject.target.address else {
         return Err("the clients use TCP: specify a server by host and port".to_owned());
     };
-    let mut asker = connect(subject)?;
+    let mut requester = connect(subject)?;
     let value = "v".repeat(1000);
-    ask(&mut asker, &["SET", "string", &value])?;
-    ask(&mut asker, &["SET", "other", &value])?;
-    ask(&mut asker, &["RPUSH", "list", "one", "two", "three"])?;
-    let mut figures = Vec::new();
+    request(&mut requester, &["SET", "string", &value])?;
+    request(&mut requester, &["SET", "other", &value])?;
+    request(&mut requester, &["RPUSH", "list", "one", "two", "three"])?;
+    let mut measurements = Vec::new();
     for load in LOADS {
         let what = format!("{} ({})", load.name, load.bound_mib);
         let needs_durability = load.setup.iter().any(|line| line.contains("DURABILITY"));
-        if needs_durability && ask(&mut asker, &["CLIENT", "DURABILITY", "DEFAULT"]).is_err() {
-            figures.push(Figure::less(what, "MiB", None));
+        if needs_durability
+            && request(&mut requester, &["CLIENT", "DURABILITY", "DEFAULT"]).is_err()
+        {
+            measurements.push(Measurement::less(what, "MiB", None));
             continue;
         }
-        let before = used_bytes(&mut asker)?;
-        let mut client = TcpStream::connect(resolved).map_err(told)?;
+        let before = used_bytes(&mut requester)?;
+        let mut client = TcpStream::connect(resolved).map_err(describe)?;
         for line in load.setup {
-            client.write_all(&encoded(&[&line.split(' ').collect::<Vec<_>>()])).map_err(told)?;
+            client
+                .write_all(&encoded(&[&line.split(' ').collect::<Vec<_>>()]))
+                .map_err(describe)?;
         }
         let bytes = size.pick(BYTES.0, BYTES.1);
         let most = match load.cause {
-            Cause::Itself(requests) => send(&mut client, &encoded(requests), bytes, &mut asker)?,
-            Cause::Other(words) => cause(&mut asker, words, &value, bytes)?,
+            Cause::Itself(requests) => {
+                send(&mut client, &encoded(requests), bytes, &mut requester)?
+            }
+            Cause::Other(words) => cause(&mut requester, words, &value, bytes)?,
         };
-        figures.push(Figure::less(what, "MiB", (most - before).max(0.0) / MIB));
+        measurements.push(Measurement::less(what, "MiB", (most - before).max(0.0) / MIB));
         drop(client);
-        await_clients(&mut asker)?;
+        await_clients(&mut requester)?;
     }
-    Ok(figures)
+    Ok(measurements)
 }
 
-fn told(error: std::io::Error) -> String {
+fn describe(error: std::io::Error) -> String {
     format!("a client: {error}")
 }
 
@@ -153,12 +159,12 @@ fn send(
     client: &mut TcpStream,
     request: &[u8],
     bytes: usize,
-    asker: &mut Asker,
+    requester: &mut Requester,
 ) -> Result<f64, String> {
-    client.set_nonblocking(true).map_err(told)?;
+    client.set_nonblocking(true).map_err(describe)?;
     let piece = request.repeat(PIECE_BYTES.div_ceil(request.len()));
     let (mut sent, mut most, mut moved) = (0, 0.0, Instant::now());
-    while sent < bytes && moved.elapsed() < STILL {
+    while sent < bytes && moved.elapsed() < STALLED_AFTER {
         match client.write(&piece[sent % piece.len()..]) {
             Ok(written) => {
                 sent += written;
@@ -168,13 +174,18 @@ fn send(
             // The server may close the connection.
             Err(_) => break,
         }
-        most = f64::max(most, used_bytes(asker)?);
+        most = f64::max(most, used_bytes(requester)?);
     }
     Ok(most)
 }
 
 /// Repeats a command until `bytes` bytes were sent. Returns the peak memory in use.
-fn cause(asker: &mut Asker, words: &[&str], value: &str, bytes: usize) -> Result<f64, String> {
+fn cause(
+    requester: &mut Requester,
+    words: &[&str],
+    value: &str,
+    bytes: usize,
+) -> Result<f64, String> {
     let mut most: f64 = 0.0;
     for first in (0..bytes / value.len()).step_by(PIECE_BYTES / value.len()) {
         let (mut requests, mut replies) = (Vec::new(), 0);
@@ -190,20 +201,22 @@ fn cause(asker: &mut Asker, words: &[&str], value: &str, bytes: usize) -> Result
             replies += 1;
         }
         let failed = |error: crate::error::RunError| error.to_string();
-        asker.send(&requests).map_err(failed)?;
+        requester.send(&requests).map_err(failed)?;
         for _ in 0..replies {
-            asker.reply().map_err(failed)?;
+            requester.reply().map_err(failed)?;
         }
-        most = most.max(used_bytes(asker)?);
+        most = most.max(used_bytes(requester)?);
     }
     Ok(most)
 }
 
 /// Waits until the server has noticed that the client has disconnected.
-fn await_clients(asker: &mut Asker) -> Result<(), String> {
+fn await_clients(requester: &mut Requester) -> Result<(), String> {
     let begun = Instant::now();
-    while info(asker, "clients", "connected_clients")? != "1" && begun.elapsed() < 3 * STILL {
-        std::thread::park_timeout(STILL / 200);
+    while info(requester, "clients", "connected_clients")? != "1"
+        && begun.elapsed() < 3 * STALLED_AFTER
+    {
+        std::thread::park_timeout(STALLED_AFTER / 200);
     }
     Ok(())
 }

@@ -4,13 +4,13 @@ use super::escaped;
 use super::plot::{WIDTH, colour, figure_of};
 use crate::compare::ServerInfo;
 use crate::experiments::finding::{Better, Row};
-use crate::experiments::render::figure;
+use crate::experiments::render::format_number;
 
 const BAR_HEIGHT: f64 = 15.0;
 /// Space between groups.
 const GAP: f64 = 9.0;
 /// Space for a number next to its bar.
-const FIGURE_WIDTH: f64 = 64.0;
+const NUMBER_WIDTH: f64 = 64.0;
 const LETTER_WIDTH: f64 = 7.0;
 /// Maximum length of labels that are placed next to their bars. Longer labels are placed above their bars.
 const LABEL_LETTERS: usize = 28;
@@ -116,7 +116,7 @@ fn drawn(
     let longest = groups.iter().map(|group| group.label.chars().count()).max().unwrap_or(0);
     let above = longest > LABEL_LETTERS;
     let left = if above { 0.0 } else { longest as f64 * LETTER_WIDTH + 12.0 };
-    let width = WIDTH - left - FIGURE_WIDTH;
+    let width = WIDTH - left - NUMBER_WIDTH;
     let (mut svg, mut y) = (String::new(), 8.0);
     for group in groups {
         let label = &group.label;
@@ -141,7 +141,7 @@ fn drawn(
                 BAR_HEIGHT - 3.0,
                 left + long + 6.0,
                 y + 10.5,
-                figure(value)
+                format_number(value)
             );
             y += BAR_HEIGHT;
         }
@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(svg.matches("<rect").count(), 5);
         assert_eq!(svg.matches(">article</span>").count(), 1);
         for value in [1.0, 2.0, 3.0, 4.0, 7.0] {
-            assert!(svg.contains(&format!(">{}</text>", figure(value))), "{value}");
+            assert!(svg.contains(&format!(">{}</text>", format_number(value))), "{value}");
         }
     }
 
@@ -212,7 +212,7 @@ mod tests {
         assert!(svg.contains("us, peer = 1 (less is better)"), "{svg}");
         // The article's value is also a ratio to the first server's.
         for ratio in [0.5, 3.0, 0.25, 8.0] {
-            assert!(svg.contains(&format!(">{}</text>", figure(ratio))), "{ratio}");
+            assert!(svg.contains(&format!(">{}</text>", format_number(ratio))), "{ratio}");
         }
         assert_eq!(svg.matches("<rect").count(), 4);
         // The first server, whose ratio is 1, is drawn as a line.

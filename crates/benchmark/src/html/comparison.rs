@@ -7,7 +7,7 @@ use super::{escaped, ratio_cell};
 use crate::compare::statistics::Ratio;
 use crate::compare::{CaseResult, Comparison, Metric, Row};
 use crate::experiments::finding::{Better, Line, Plot, Verdict};
-use crate::experiments::render::figure;
+use crate::experiments::render::format_number;
 
 /// Maximum number of bar groups in one plot.
 const GROUPS_MAX: usize = 24;
@@ -163,7 +163,7 @@ fn table(comparison: &Comparison, case: &CaseResult) -> String {
         let (name, unit) = row.metric.what();
         text += &format!("<tr><td>{name}</td><td class=\"unit\">{unit}</td>");
         for median in &row.medians {
-            let shown = median.map_or("-".to_owned(), figure);
+            let shown = median.map_or("-".to_owned(), format_number);
             text += &format!("<td class=\"n\">{shown}</td>");
         }
         for i in others() {

@@ -221,8 +221,8 @@ fn table(rows: &[Row], servers: &[ServerInfo]) -> String {
             escaped(&row.unit)
         );
         let cells = cells(row);
-        let (figures, ratios) = cells.split_at(1 + row.values.len());
-        for (i, cell) in figures.iter().enumerate() {
+        let (numbers, ratios) = cells.split_at(1 + row.values.len());
+        for (i, cell) in numbers.iter().enumerate() {
             let class = if i == 0 { "n article" } else { "n" };
             text += &format!("<td class=\"{class}\">{}</td>", escaped(cell));
         }

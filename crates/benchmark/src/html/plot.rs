@@ -2,7 +2,7 @@
 
 use super::escaped;
 use crate::experiments::finding::{Line, Plot};
-use crate::experiments::render::figure;
+use crate::experiments::render::format_number;
 use std::ops::RangeInclusive;
 
 pub(super) const WIDTH: f64 = 480.0;
@@ -145,7 +145,7 @@ fn curve(line: &Line, frame: &Frame, plot: &Plot, xs: &[f64], places: &Places) -
             frame.at_x(x),
             frame.at_y(y),
             escaped(&line.name),
-            figure(y),
+            format_number(y),
             escaped(&plot.y),
             escaped(&label_of(places, x)),
             escaped(&plot.x)

@@ -3,7 +3,7 @@
 use super::*;
 use crate::compare::{CaseResult, Conditions, Sample, ServerUse};
 use crate::experiments::finding::{Better, Line, Plot};
-use crate::experiments::render::figure;
+use crate::experiments::render::format_number;
 use crate::outcome::Latency;
 
 fn server(name: &str) -> ServerInfo {
@@ -122,18 +122,18 @@ fn every_number_of_the_data_is_in_the_page() {
     for finding in &report.experiments {
         for row in &finding.rows {
             for value in row.values.iter().chain([&row.article]).flatten() {
-                shown(format!(">{}</td>", figure(*value)));
+                shown(format!(">{}</td>", format_number(*value)));
             }
         }
         for (_, y) in
             finding.plots.iter().flat_map(|plot| &plot.lines).flat_map(|line| &line.points)
         {
-            shown(format!("here: {} requests/s", figure(*y)));
+            shown(format!("here: {} requests/s", format_number(*y)));
         }
     }
     for row in report.comparison.iter().flat_map(|it| &it.cases).flat_map(|case| &case.rows) {
         for value in row.medians.iter().flatten() {
-            shown(format!(">{}</td>", figure(*value)));
+            shown(format!(">{}</td>", format_number(*value)));
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::clock::now_ns;
 use crate::engine::plan::{End, OnError, Plan};
 use crate::error::RunError;
-use crate::load::batch::{Asked, Batch, RequestSource};
+use crate::load::batch::{Batch, RequestSource, SentRequest};
 use crate::load::tag::Tag;
 use crate::outcome::{Errors, Outcome, new_histogram};
 use brisk::{Client, Command, Reply, Request, Traits, Value};
@@ -24,12 +24,12 @@ pub(super) struct Run {
     issued: AtomicU64,
     stopped: AtomicBool,
     /// One entry for each thread, so that threads do not wait for one another.
-    figures: Vec<Mutex<Figures>>,
+    stats: Vec<Mutex<CallerStats>>,
 }
 
 /// The measurements of the callers on one thread.
 #[derive(Debug)]
-struct Figures {
+struct CallerStats {
     latency: Histogram<u64>,
     latency_ns: u64,
     operations: u64,
@@ -46,8 +46,8 @@ impl Run {
         names: Vec<(Vec<u8>, Traits)>,
         callers: usize,
     ) -> Result<Run, RunError> {
-        let figures = |_| {
-            Ok(Mutex::new(Figures {
+        let stats = |_| {
+            Ok(Mutex::new(CallerStats {
                 latency: new_histogram(plan.precision)?,
                 latency_ns: 0,
                 operations: 0,
@@ -66,7 +66,7 @@ impl Run {
             end_ns: AtomicU64::new(u64::MAX),
             issued: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
-            figures: (0..plan.threads.max(1)).map(figures).collect::<Result<_, RunError>>()?,
+            stats: (0..plan.threads.max(1)).map(stats).collect::<Result<_, RunError>>()?,
         })
     }
 
@@ -83,9 +83,9 @@ impl Run {
 
     /// The number of replies, and the sum of their latencies.
     pub(super) fn tally(&self) -> (u64, u64) {
-        let each = self.figures.iter().map(|figures| {
-            let figures = locked(figures);
-            (figures.operations, figures.latency_ns)
+        let each = self.stats.iter().map(|stats| {
+            let stats = locked(stats);
+            (stats.operations, stats.latency_ns)
         });
         each.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
     }
@@ -93,16 +93,16 @@ impl Run {
     /// Adds the measurements to an outcome. Returns the time at which the last reply arrived.
     pub(super) fn add_to(&self, outcome: &mut Outcome) -> u64 {
         let mut last_ns = 0;
-        for figures in &self.figures {
-            let figures = locked(figures);
-            outcome.operations += figures.operations;
+        for stats in &self.stats {
+            let stats = locked(stats);
+            outcome.operations += stats.operations;
             // The histograms have the same bounds, so this cannot fail.
-            let _ = outcome.latency.add(&figures.latency);
-            outcome.errors.merge(&figures.errors);
-            outcome.mismatches += figures.mismatches;
+            let _ = outcome.latency.add(&stats.latency);
+            outcome.errors.merge(&stats.errors);
+            outcome.mismatches += stats.mismatches;
             let first = &mut outcome.first_mismatch;
-            *first = first.take().or_else(|| figures.first_mismatch.clone());
-            last_ns = last_ns.max(figures.last_ns);
+            *first = first.take().or_else(|| stats.first_mismatch.clone());
+            last_ns = last_ns.max(stats.last_ns);
         }
         last_ns
     }
@@ -131,33 +131,33 @@ impl Run {
 
     fn record(&self, started: u64, result: Result<Option<String>, String>) {
         let now = now_ns();
-        let mut figures = locked(&self.figures[own_place() % self.figures.len()]);
+        let mut stats = locked(&self.stats[own_place() % self.stats.len()]);
         let latency = now.saturating_sub(started);
-        figures.latency.saturating_record(latency);
-        figures.latency_ns += latency;
-        figures.operations += 1;
-        figures.last_ns = figures.last_ns.max(now);
+        stats.latency.saturating_record(latency);
+        stats.latency_ns += latency;
+        stats.operations += 1;
+        stats.last_ns = stats.last_ns.max(now);
         match result {
             Ok(None) => {}
             Ok(Some(mismatch)) => {
-                figures.mismatches += 1;
-                figures.first_mismatch.get_or_insert(mismatch);
+                stats.mismatches += 1;
+                stats.first_mismatch.get_or_insert(mismatch);
             }
-            Err(error) => figures.errors.add(&error),
+            Err(error) => stats.errors.add(&error),
         }
     }
 
     /// Describes what is wrong with a reply, if anything.
-    fn judge(&self, reply: &Value, asked: Option<Asked>) -> Option<String> {
-        let asked = asked?;
-        let expect = self.plan.workload.commands[asked.command].expect;
-        let wanted = expect.check(reply, asked.number, &self.plan.workload.values).err()?;
+    fn judge(&self, reply: &Value, sent: Option<SentRequest>) -> Option<String> {
+        let sent = sent?;
+        let expect = self.plan.workload.commands[sent.command].expect;
+        let wanted = expect.check(reply, sent.number, &self.plan.workload.values).err()?;
         Some(format!("expected {wanted}, got {reply}"))
     }
 }
 
-fn locked(figures: &Mutex<Figures>) -> MutexGuard<'_, Figures> {
-    figures.lock().expect("nothing that panics is done with it")
+fn locked(stats: &Mutex<CallerStats>) -> MutexGuard<'_, CallerStats> {
+    stats.lock().expect("nothing that panics is done with it")
 }
 
 /// The index of the calling thread.
@@ -184,13 +184,13 @@ pub(super) async fn call(run: Arc<Run>, caller: usize) -> Result<(), RunError> {
         }
         let len = source.fill(&mut batch, 1, Tag::default());
         let started = now_ns();
-        let answer = match plan.verify {
+        let response = match plan.verify {
             true => run.command::<Value>(batch.bytes(len)).await.map(Some),
             false => run.command::<Reply>(batch.bytes(len)).await.map(|_| None),
         };
-        let asked = batch.answered();
-        let result = match answer {
-            Ok(reply) => Ok(reply.and_then(|reply| run.judge(&reply, asked))),
+        let sent = batch.pop_pending();
+        let result = match response {
+            Ok(reply) => Ok(reply.and_then(|reply| run.judge(&reply, sent))),
             Err(error) if error.code().is_none() => return Err(RunError::Library(error)),
             Err(error) if plan.on_error == OnError::Stop => {
                 return Err(RunError::Reply(error.message().to_owned()));
@@ -225,9 +225,9 @@ mod tests {
     #[test]
     fn the_arguments_of_a_request_are_read_back() {
         let mut bytes = Vec::new();
-        let asked: [&[u8]; 4] = [b"SET", b"", b"a\r\n$1\r\nb", b"0123456789ab"];
-        brisk_resp::request::encode(&mut bytes, &asked);
-        assert!(words(&bytes).eq(asked));
+        let words_sent: [&[u8]; 4] = [b"SET", b"", b"a\r\n$1\r\nb", b"0123456789ab"];
+        brisk_resp::request::encode(&mut bytes, &words_sent);
+        assert!(words(&bytes).eq(words_sent));
         assert_eq!(words(b"PING\r\n").count(), 0);
     }
 }

@@ -35,7 +35,7 @@ use tokio::task::JoinSet;
 /// Maximum number of callers of a run.
 const CALLERS_MAX: usize = 1 << 17;
 /// Open files in addition to the connections.
-const DESCRIPTORS_BESIDE: usize = 64;
+const DESCRIPTORS_RESERVED: usize = 64;
 /// The interval between progress reports.
 const PROGRESS_EVERY: Duration = Duration::from_millis(250);
 /// Number of unmeasured requests per connection before the first measured one, so that all connections are open.
@@ -52,7 +52,7 @@ pub(crate) fn run(
 ) -> Result<Outcome, RunError> {
     refuse(plan)?;
     let names = names(&plan.workload, load.is_pool)?;
-    allow_descriptors(plan.clients + DESCRIPTORS_BESIDE)?;
+    allow_descriptors(plan.clients + DESCRIPTORS_RESERVED)?;
     let threads = Arc::new(Threads::new(plan.cpus.clone()));
     let runtime = runtime(plan.threads, &threads)?;
     let db = runtime.block_on(connect(plan, load))?;

@@ -20,12 +20,12 @@ pub struct Batch {
     tag: Tag,
     /// Number of requests in `bytes`, if they only need to be patched.
     written: usize,
-    asked: VecDeque<Asked>,
+    pending: VecDeque<SentRequest>,
 }
 
 /// The facts about a request that decide whether its reply is correct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct SentRequest {
     /// Index of the command in its workload.
     pub command: usize,
     /// The first number drawn for it.
@@ -57,13 +57,13 @@ impl Batch {
     }
 
     /// The oldest request without a reply, if the source keeps requests.
-    pub fn answered(&mut self) -> Option<Asked> {
-        self.asked.pop_front()
+    pub fn pop_pending(&mut self) -> Option<SentRequest> {
+        self.pending.pop_front()
     }
 
     /// Discards requests whose replies will not arrive.
     pub fn forget(&mut self) {
-        self.asked.clear();
+        self.pending.clear();
     }
 }
 
@@ -138,9 +138,9 @@ impl RequestSource {
         for _ in 0..count {
             let mut at = numbers.random.below(self.weights);
             let drawn = commands.iter().position(|command| {
-                let here = at < command.weight;
+                let is_chosen = at < command.weight;
                 at = at.saturating_sub(command.weight);
-                here
+                is_chosen
             });
             // The number is below the sum of all weights, so a command is always found.
             let command = drawn.unwrap_or(0);
@@ -149,7 +149,7 @@ impl RequestSource {
             template.append(&mut batch.bytes, &mut batch.places, &mut numbers.random);
             let number = numbers.write(batch, first, batch.places.numbers.len());
             if self.remembers {
-                batch.asked.push_back(Asked { command, number });
+                batch.pending.push_back(SentRequest { command, number });
             }
         }
         batch.write_tag(tag, 0);
@@ -184,7 +184,7 @@ fn remember_whole(batch: &mut Batch, count: usize, stride: usize, places: &[Plac
             let digits = &batch.bytes[at..at + DIGITS];
             digits.iter().fold(0, |number, digit| number * 10 + u64::from(digit - b'0'))
         });
-        batch.asked.push_back(Asked { command: 0, number });
+        batch.pending.push_back(SentRequest { command: 0, number });
     }
 }
 
@@ -256,13 +256,13 @@ mod tests {
             let mut batch = Batch::default();
             let len = source.fill(&mut batch, 4, Tag::default());
             for request in requests(batch.bytes(len)) {
-                let asked = batch.answered().unwrap();
-                let digits = format!("{:012}", asked.number.unwrap());
+                let sent = batch.pop_pending().unwrap();
+                let digits = format!("{:012}", sent.number.unwrap());
                 assert!(request.contains(&format!("key:{digits} ")), "{request}");
                 // The value is marked with the same number.
                 assert_eq!(request.matches(&digits).count(), 2, "{request}");
             }
-            assert_eq!(batch.answered(), None);
+            assert_eq!(batch.pop_pending(), None);
         }
     }
 
@@ -282,8 +282,8 @@ mod tests {
         let sets = requests.iter().filter(|request| request.contains("SET")).count();
         assert!((850..1150).contains(&sets), "{sets}");
         for request in requests {
-            let asked = batch.answered().unwrap();
-            assert_eq!(request.contains("SET"), asked.command == 1);
+            let sent = batch.pop_pending().unwrap();
+            assert_eq!(request.contains("SET"), sent.command == 1);
         }
     }
 

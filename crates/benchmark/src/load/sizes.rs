@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn one_size_is_known_as_such() {
+    fn one_size_is_recognized() {
         for text in ["5", "5-5", "5:3"] {
             assert_eq!(text.parse::<ValueSizes>().unwrap().fixed(), Some(5));
         }

@@ -291,10 +291,10 @@ fn output_option(options: &mut Options, arguments: &mut Arguments<'_>) -> Result
             };
         }
         "--precision" => {
-            let figures: i64 = arguments.number()?;
-            options.precision = match u8::try_from(figures) {
-                Ok(figures) => figures.clamp(1, 4),
-                Err(_) if figures < 0 => 3,
+            let digits: i64 = arguments.number()?;
+            options.precision = match u8::try_from(digits) {
+                Ok(digits) => digits.clamp(1, 4),
+                Err(_) if digits < 0 => 3,
                 Err(_) => 4,
             };
         }

@@ -74,11 +74,11 @@ pub fn run(program: &str, args: &[OsString], terminal: &mut Terminal<'_>) -> Res
         Ok(args) => args,
         Err(args::Refusal::Timestamp) => {
             writeln!(terminal.out, "Invalid timestamp, aborting...")?;
-            return Err(Stop::Told);
+            return Err(Stop::AlreadyReported);
         }
         Err(args::Refusal::Usage) => {
             writeln!(terminal.out, "{usage}")?;
-            return Err(Stop::Told);
+            return Err(Stop::AlreadyReported);
         }
     };
     match content(&path, terminal)? {
@@ -94,7 +94,7 @@ fn content(path: &Path, terminal: &mut Terminal<'_>) -> Result<Content, Stop> {
         Ok(file) => BufReader::new(file),
         Err(error) => {
             writeln!(terminal.out, "Cannot open file {name}: {}", reason(&error))?;
-            return Err(Stop::Told);
+            return Err(Stop::AlreadyReported);
         }
     };
     let mut line = Vec::new();
@@ -112,7 +112,7 @@ fn content(path: &Path, terminal: &mut Terminal<'_>) -> Result<Content, Stop> {
             }
             Err(error) => {
                 writeln!(terminal.out, "Cannot read file: {name}: {}", reason(&error))?;
-                return Err(Stop::Told);
+                return Err(Stop::AlreadyReported);
             }
         }
     }
@@ -143,7 +143,7 @@ fn say_verdict(what: &str, name: &OsStr, verdict: Verdict, out: &mut dyn Write) 
         Verdict::Whole => writeln!(out, "{what} {name} is valid"),
         Verdict::Empty => writeln!(out, "{what} {name} is empty"),
         Verdict::Cut => writeln!(out, "Successfully truncated AOF {name}"),
-        Verdict::CutBehind(seconds) => {
+        Verdict::CutAfter(seconds) => {
             writeln!(out, "Successfully truncated AOF {name} to timestamp {seconds}")
         }
     }
@@ -159,14 +159,14 @@ fn check_listed(path: &Path, repair: Repair, terminal: &mut Terminal<'_>) -> Res
         Err(error) => {
             let what = "Fatal error: can't open the AOF manifest file";
             writeln!(terminal.out, "{what} {}: {}", path.display(), reason(&error))?;
-            return Err(Stop::Told);
+            return Err(Stop::AlreadyReported);
         }
     }
     let manifest = match Manifest::parse(&text) {
         Ok(manifest) => manifest,
         Err(error) => {
             say_manifest_error(&error, terminal.out)?;
-            return Err(Stop::Told);
+            return Err(Stop::AlreadyReported);
         }
     };
     let directory = path.parent().unwrap_or(Path::new(""));
@@ -178,7 +178,7 @@ fn check_listed(path: &Path, repair: Repair, terminal: &mut Terminal<'_>) -> Res
             Err(error) => {
                 let (path, reason) = (path.display(), reason(&error));
                 writeln!(terminal.out, "Cannot open file {path}: {reason}")?;
-                return Err(Stop::Told);
+                return Err(Stop::AlreadyReported);
             }
         };
         let format = if preamble { "RDB" } else { "RESP" };
@@ -211,7 +211,7 @@ fn check_lost_base(
     }
     let name = OsStr::from_bytes(&base.name).display();
     writeln!(terminal.out, "BASE AOF {name} is not valid: {}", NotRdb { bytes })?;
-    Ok(Stop::Told)
+    Ok(Stop::AlreadyReported)
 }
 
 fn check_part(

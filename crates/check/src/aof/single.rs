@@ -32,7 +32,7 @@ pub(super) enum Verdict {
     Empty,
     Cut,
     /// Commands after this second were removed.
-    CutBehind(i64),
+    CutAfter(i64),
 }
 
 /// The progress of reading a file.
@@ -84,7 +84,7 @@ impl Single<'_> {
             Err(error) => {
                 let (path, reason) = (self.path.display(), reason(&error));
                 writeln!(terminal.out, "Cannot open file {path}: {reason}, aborting...")?;
-                return Err(Stop::Told);
+                return Err(Stop::AlreadyReported);
             }
         };
         if size == 0 {
@@ -98,13 +98,13 @@ impl Single<'_> {
             Err(error) => End::Fault(Some(error.into())),
         };
         let fault = match end {
-            End::Later(at) => return self.cut_behind(&file, at, terminal.out),
+            End::Later(at) => return self.cut_after(&file, at, terminal.out),
             End::Fault(fault) => fault,
         };
         if let Some(AofError::Io(error)) = &fault {
             let reason = reason(error);
             writeln!(terminal.out, "Failed to read from AOF {name}, aborting: {reason}")?;
-            return Err(Stop::Told);
+            return Err(Stop::AlreadyReported);
         }
         if let Some(error) = &fault {
             self.say_fault(error, &mut progress, terminal.out)?;
@@ -126,7 +126,7 @@ impl Single<'_> {
         if !self.repair.fix {
             let hint = "Use the --fix option to try fixing it.";
             writeln!(terminal.out, "AOF {name} is not valid. {hint}")?;
-            return Err(Stop::Told);
+            return Err(Stop::AlreadyReported);
         }
         self.fix(&file, size, whole, terminal)
     }
@@ -137,7 +137,7 @@ impl Single<'_> {
         let mut context = rdb::Context { out: terminal.out, now_ms: terminal.now_ms };
         let Some(len) = rdb::check(self.name, file, &mut context)? else {
             writeln!(terminal.out, "RDB preamble of AOF file is not sane, aborting.")?;
-            return Err(Stop::Told);
+            return Err(Stop::AlreadyReported);
         };
         writeln!(terminal.out, "RDB preamble is OK, proceeding with AOF tail...")?;
         Ok(len)
@@ -167,7 +167,7 @@ impl Single<'_> {
                     }
                     (AofEventKind::Annotation(line), Some(_)) if line.starts_with(b"#TS:") => {
                         writeln!(out, "Invalid timestamp annotation")?;
-                        return Err(Stop::Told);
+                        return Err(Stop::AlreadyReported);
                     }
                     (AofEventKind::Annotation(_) | AofEventKind::Batch { .. }, _) => {}
                 },
@@ -212,9 +212,9 @@ impl Single<'_> {
             let (name, key) = (shown(&progress.last.0), shown(&progress.last.1));
             writeln!(out, "[info] Last readable command: {name} {key}")?;
         }
-        if let AofError::Damaged { next_valid: Some(behind), .. } = error {
+        if let AofError::Damaged { next_valid: Some(next), .. } = error {
             let line = "the file is damaged, not just truncated, and truncating it loses the valid data there.";
-            writeln!(out, "[info] A complete batch or command follows at byte {behind}: {line}")?;
+            writeln!(out, "[info] A complete batch or command follows at byte {next}: {line}")?;
         }
         Ok(())
     }
@@ -251,12 +251,12 @@ impl Single<'_> {
     }
 
     /// Truncates the file at `at`, where the commands after the given time begin.
-    fn cut_behind(&self, file: &File, at: u64, out: &mut dyn Write) -> Result<Verdict, Stop> {
+    fn cut_after(&self, file: &File, at: u64, out: &mut dyn Write) -> Result<Verdict, Stop> {
         let (name, seconds) = (self.name.display(), self.repair.until.unwrap_or_default());
         let path = self.path.display();
         if at == 0 {
             writeln!(out, "AOF {path} has nothing before timestamp {seconds}, aborting...")?;
-            return Err(Stop::Told);
+            return Err(Stop::AlreadyReported);
         }
         if !self.is_last {
             writeln!(
@@ -265,14 +265,14 @@ impl Single<'_> {
                  is not the last file.\nTo do so, remove all files after it, and their lines in \
                  the manifest, by hand. Then run this tool again."
             )?;
-            return Err(Stop::Told);
+            return Err(Stop::AlreadyReported);
         }
         if let Err(error) = file.set_len(at).and_then(|()| file.sync_all()) {
             let reason = reason(&error);
             writeln!(out, "Failed to truncate AOF {name} to timestamp {seconds}: {reason}")?;
-            return Err(Stop::Told);
+            return Err(Stop::AlreadyReported);
         }
-        Ok(Verdict::CutBehind(seconds))
+        Ok(Verdict::CutAfter(seconds))
     }
 
     /// Truncates the file at `whole`, after a confirmation.
@@ -287,7 +287,7 @@ impl Single<'_> {
         if !self.is_last {
             let why = "because it is not the last file";
             writeln!(terminal.out, "Failed to truncate AOF {name} {why}")?;
-            return Err(Stop::Told);
+            return Err(Stop::AlreadyReported);
         }
         writeln!(
             terminal.out,
@@ -296,11 +296,11 @@ impl Single<'_> {
         write!(terminal.out, "Continue? [y/N]: ")?;
         if !agrees(terminal)? {
             writeln!(terminal.out, "Aborting...")?;
-            return Err(Stop::Told);
+            return Err(Stop::AlreadyReported);
         }
         if let Err(error) = file.set_len(whole).and_then(|()| file.sync_all()) {
             writeln!(terminal.out, "Failed to truncate AOF {name}: {}", reason(&error))?;
-            return Err(Stop::Told);
+            return Err(Stop::AlreadyReported);
         }
         Ok(Verdict::Cut)
     }

@@ -30,7 +30,7 @@ impl Word {
         match self.completed {
             Completed::Word(words) => Some(words.join(" ")),
             Completed::ClusterCommand => Some(cluster::commands().collect::<Vec<_>>().join(" ")),
-            Completed::Nothing | Completed::File | Completed::Folder => None,
+            Completed::Nothing | Completed::File | Completed::Directory => None,
         }
     }
 }
@@ -49,16 +49,16 @@ fn of_program() -> Vec<Word> {
 
 /// The options of `analyze`.
 fn of_analyze() -> Vec<Word> {
-    let told = args::options().into_iter();
-    told.map(|told| Word {
-        names: vec![told.name],
-        value: told.value,
-        completed: match told.value {
+    let rows = args::options().into_iter();
+    rows.map(|option| Word {
+        names: vec![option.name],
+        value: option.value,
+        completed: match option.value {
             "FILE" => Completed::File,
             "8|16" => Completed::Word(&["8", "16"]),
             _ => Completed::Nothing,
         },
-        text: told.text,
+        text: option.text,
     })
     .collect()
 }
@@ -72,7 +72,7 @@ fn bash_function(name: &str, words: &[Word], first: &str, otherwise: &str) -> St
             (Completed::File, _) => {
                 "compopt -o filenames; COMPREPLY=($(compgen -f -- \"$word\"))".to_owned()
             }
-            (Completed::Folder, _) => {
+            (Completed::Directory, _) => {
                 "compopt -o filenames; COMPREPLY=($(compgen -d -- \"$word\"))".to_owned()
             }
             _ => "COMPREPLY=()".to_owned(),
@@ -143,7 +143,7 @@ fn zsh_specs(words: &[Word], indent: &str) -> String {
                 let action = match (word.completed, word.choices()) {
                     (_, Some(words)) => format!("({words})"),
                     (Completed::File, _) => "_files".to_owned(),
-                    (Completed::Folder, _) => "_files -/".to_owned(),
+                    (Completed::Directory, _) => "_files -/".to_owned(),
                     _ => " ".to_owned(),
                 };
                 spec.push_str(&format!(":{what}:{action}"));
@@ -184,7 +184,7 @@ fn fish_lines(words: &[Word], condition: &str) -> String {
             line.push_str(&match (word.completed, word.choices()) {
                 (_, Some(words)) => format!(" -x -a '{words}'"),
                 (Completed::File, _) => " -r -F".to_owned(),
-                (Completed::Folder, _) => " -x -a '(__fish_complete_directories)'".to_owned(),
+                (Completed::Directory, _) => " -x -a '(__fish_complete_directories)'".to_owned(),
                 _ => " -x".to_owned(),
             });
         }

@@ -2,49 +2,49 @@
 
 use super::node::{Node, spans};
 use super::view::View;
-use super::{Done, Task, tell};
+use super::{Done, Task, messages};
 use crate::link::plain;
 use crate::modes::rdb;
-use crate::session::Told;
+use crate::session::AlreadyReported;
 use std::path::Path;
 
 pub(super) fn run(task: &Task<'_>) -> Done {
     let (host, port) = task.entry()?;
-    let folder = task.arguments[task.arguments.len() - 1].clone();
+    let directory = task.arguments[task.arguments.len() - 1].clone();
     let mut view = View::load(&host, port, task.session)?;
     let findings = view.check(task, false);
     let described: Vec<String> = view.nodes.iter().map(describe).collect();
     let layout = format!("[\n{}\n]", described.join(",\n"));
     for node in view.nodes.iter_mut().filter(|node| node.is_master()) {
-        save(node, &folder)?;
+        save(node, &directory)?;
     }
-    let path = Path::new(&folder).join("nodes.json");
-    tell::step(&format!("Saving cluster configuration to: {}\n", path.display()));
+    let path = Path::new(&directory).join("nodes.json");
+    messages::step(&format!("Saving cluster configuration to: {}\n", path.display()));
     if let Err(error) = std::fs::write(&path, layout) {
-        return tell::fail(&format!(
+        return messages::fail(&format!(
             "Could not save nodes to: {}: {}\n",
             path.display(),
             plain(&error)
         ));
     }
     if !findings.is_well() {
-        tell::warning(
+        messages::warning(
             "*** Cluster seems to have some problems, please be aware of it if you're going to \
              restore this backup.\n",
         );
     }
-    tell::good(&format!("[OK] Backup created into: {folder}\n"));
+    messages::good(&format!("[OK] Backup created into: {directory}\n"));
     Ok(())
 }
 
-fn save(node: &mut Node, folder: &str) -> Done {
-    tell::step(&format!(">>> Node {} -> Saving RDB...\n", node.place()));
+fn save(node: &mut Node, directory: &str) -> Done {
+    messages::step(&format!(">>> Node {} -> Saving RDB...\n", node.place()));
     let name = format!("redis-node-{}-{}-{}.rdb", node.is.host, node.is.port, node.is.id);
-    let path = Path::new(folder).join(name).display().to_string();
-    let mut link = node.link().ok_or(Told)?;
+    let path = Path::new(directory).join(name).display().to_string();
+    let mut link = node.link().ok_or(AlreadyReported)?;
     match rdb::fetch(&mut link, path.as_bytes()) {
         Ok(()) => Ok(()),
-        Err(text) => tell::fail(&format!("{text}\n[ERR] Failed to back cluster!\n")),
+        Err(text) => messages::fail(&format!("{text}\n[ERR] Failed to back cluster!\n")),
     }
 }
 

@@ -3,10 +3,10 @@
 
 use super::node::Node;
 use super::view::View;
-use super::{Done, SLOTS, Task, split_place, tell};
+use super::{Done, SLOTS, Task, messages, split_place};
 use crate::pause::pause;
 use crate::quote::leading_number;
-use crate::session::Told;
+use crate::session::AlreadyReported;
 use std::time::Duration;
 
 const MASTERS_MIN: usize = 3;
@@ -19,7 +19,7 @@ pub(super) fn run(task: &Task<'_>) -> Done {
     let mut nodes = Vec::new();
     for argument in &task.arguments {
         let Some((host, port)) = split_place(argument) else {
-            return tell::fail(&format!("Invalid address format: {argument}\n"));
+            return messages::fail(&format!("Invalid address format: {argument}\n"));
         };
         let mut node = Node::connect(&host, leading_number(port.as_bytes()), task.session)?;
         require_empty(&mut node)?;
@@ -28,16 +28,16 @@ pub(super) fn run(task: &Task<'_>) -> Done {
     let per_master = task.options.replicas;
     let masters = nodes.len() / (per_master + 1);
     if masters < MASTERS_MIN {
-        tell::error(&format!(
+        messages::error(&format!(
             "*** ERROR: Invalid configuration for cluster creation.\n\
              *** Redis Cluster requires at least 3 master nodes.\n\
              *** This is not possible with {} nodes and {per_master} replicas per node.",
             nodes.len()
         ));
         let least = MASTERS_MIN * (per_master + 1);
-        return tell::fail(&format!("\n*** At least {least} nodes are required.\n"));
+        return messages::fail(&format!("\n*** At least {least} nodes are required.\n"));
     }
-    tell::step(&format!(">>> Performing hash slots allocation on {} nodes...\n", nodes.len()));
+    messages::step(&format!(">>> Performing hash slots allocation on {} nodes...\n", nodes.len()));
     let order = interleaved(&nodes);
     allot_slots(&mut nodes, &order[..masters]);
     assign_replicas(&mut nodes, &order, masters, per_master);
@@ -45,9 +45,9 @@ pub(super) fn run(task: &Task<'_>) -> Done {
         optimise(&mut nodes);
     }
     for node in &nodes {
-        tell::say(&planned(node));
+        messages::say(&planned(node));
     }
-    tell::confirm("Can I set the above configuration?", task.options.yes)?;
+    messages::confirm("Can I set the above configuration?", task.options.yes)?;
     join(&mut nodes)?;
     let first = &nodes[0].is;
     let (host, port) = (first.host.clone(), first.port);
@@ -59,7 +59,7 @@ pub(super) fn run(task: &Task<'_>) -> Done {
         }
     }
     let mut view = View::load(&host, port, task.session)?;
-    if view.check(task, false).is_well() { Ok(()) } else { Err(Told) }
+    if view.check(task, false).is_well() { Ok(()) } else { Err(AlreadyReported) }
 }
 
 /// Rejects a node that may not be added to a cluster.
@@ -69,7 +69,7 @@ pub(super) fn require_empty(node: &mut Node) -> Done {
         return Ok(());
     }
     let place = node.place();
-    tell::fail(&format!(
+    messages::fail(&format!(
         "[ERR] Node {place} is not empty. Either the node already knows other nodes (check with \
          CLUSTER NODES) or contains some key in database 0.\n"
     ))
@@ -97,7 +97,7 @@ fn allot_slots(nodes: &mut [Node], masters: &[usize]) {
         let last = (cursor + each - 1.0).round() as u16;
         let is_last = nth == masters.len() - 1;
         let last = if is_last { SLOTS - 1 } else { last.clamp(first, SLOTS - 1) };
-        tell::say(&format!("Master[{nth}] -> Slots {first} - {last}\n"));
+        messages::say(&format!("Master[{nth}] -> Slots {first} - {last}\n"));
         nodes[master].is.slots = (first..=last).collect();
         nodes[master].is.flags = vec!["master".to_owned()];
         first = last.saturating_add(1);
@@ -120,7 +120,7 @@ fn assign_replicas(nodes: &mut [Node], order: &[usize], masters: usize, per_mast
         }
         let replica = rest.remove(elsewhere.unwrap_or(0));
         let (from, to) = (nodes[replica].place(), nodes[master].place());
-        tell::say(&format!("Adding replica {from} to {to}\n"));
+        messages::say(&format!("Adding replica {from} to {to}\n"));
         nodes[replica].is.replicates = Some(nodes[master].is.id.clone());
         nodes[replica].is.flags = vec!["slave".to_owned()];
         nodes[replica].is.slots.clear();
@@ -132,7 +132,7 @@ fn assign_replicas(nodes: &mut [Node], order: &[usize], masters: usize, per_mast
             }
         }
         if !rest.is_empty() {
-            tell::say("Adding extra replicas...\n");
+            messages::say("Adding extra replicas...\n");
         }
         for &master in masters.iter().cycle() {
             if rest.is_empty() {
@@ -155,21 +155,21 @@ fn score(nodes: &[Node]) -> (usize, usize) {
         let id = node.is.replicates.clone()?;
         nodes.iter().find(|it| it.is.id == id)
     };
-    let (mut beside_master, mut beside_replica) = (0, 0);
+    let (mut with_master, mut with_replica) = (0, 0);
     for (at, node) in nodes.iter().enumerate() {
         let Some(master) = master_of(node) else { continue };
-        beside_master += usize::from(master.is.host == node.is.host);
+        with_master += usize::from(master.is.host == node.is.host);
         let twins = nodes[..at]
             .iter()
             .filter(|it| it.is.replicates == node.is.replicates && it.is.host == node.is.host);
-        beside_replica += twins.count();
+        with_replica += twins.count();
     }
-    (beside_master, beside_replica)
+    (with_master, with_replica)
 }
 
 /// Swaps masters between replicas while this improves the score.
 fn optimise(nodes: &mut [Node]) {
-    tell::step(">>> Trying to optimize slaves allocation for anti-affinity\n");
+    messages::step(">>> Trying to optimize slaves allocation for anti-affinity\n");
     let mut best = score(nodes);
     let mut improved = true;
     while improved && best != (0, 0) {
@@ -192,9 +192,11 @@ fn optimise(nodes: &mut [Node]) {
         }
     }
     match best {
-        (0, 0) => tell::good("[OK] Perfect anti-affinity obtained!\n"),
-        (0, _) => tell::warning("[WARNING] Some slaves of the same master are in the same host\n"),
-        _ => tell::warning("[WARNING] Some slaves are in the same host as their master\n"),
+        (0, 0) => messages::good("[OK] Perfect anti-affinity obtained!\n"),
+        (0, _) => {
+            messages::warning("[WARNING] Some slaves of the same master are in the same host\n")
+        }
+        _ => messages::warning("[WARNING] Some slaves are in the same host as their master\n"),
     }
 }
 
@@ -225,14 +227,14 @@ fn join(nodes: &mut [Node]) -> Done {
             ["CLUSTER", "ADDSLOTS"].into_iter().map(str::to_owned).chain(slots).collect();
         node.demand(&words)?;
     }
-    tell::step(">>> Nodes configuration updated\n");
-    tell::step(">>> Assign a different config epoch to each node\n");
+    messages::step(">>> Nodes configuration updated\n");
+    messages::step(">>> Assign a different config epoch to each node\n");
     for (nth, node) in nodes.iter_mut().enumerate() {
         let epoch = (nth + 1).to_string();
         // A node that already has an epoch keeps it.
-        let _ = node.ask(&["CLUSTER", "SET-CONFIG-EPOCH", &epoch]);
+        let _ = node.request(&["CLUSTER", "SET-CONFIG-EPOCH", &epoch]);
     }
-    tell::step(">>> Sending CLUSTER MEET messages to join the cluster\n");
+    messages::step(">>> Sending CLUSTER MEET messages to join the cluster\n");
     let first = nodes[0].is.clone();
     for node in nodes.iter_mut().skip(1) {
         node.meet(&first)?;
@@ -242,7 +244,7 @@ fn join(nodes: &mut [Node]) -> Done {
 
 /// Waits until every node knows all slots of all others.
 pub(super) fn wait_until_joined(view: &mut View) -> Done {
-    tell::say("Waiting for the cluster to join\n");
+    messages::say("Waiting for the cluster to join\n");
     // At first, the nodes do not know one another.
     pause(LOOK);
     for _ in 0..LOOKS_MAX {
@@ -257,13 +259,13 @@ pub(super) fn wait_until_joined(view: &mut View) -> Done {
             node.is.replicates = replicates;
         }
         if agrees {
-            tell::say("\n");
+            messages::say("\n");
             return Ok(());
         }
-        tell::say(".");
+        messages::say(".");
         pause(LOOK);
     }
-    tell::fail("\n[ERR] The nodes still do not agree; giving up.\n")
+    messages::fail("\n[ERR] The nodes still do not agree; giving up.\n")
 }
 
 fn knows_all(view: &mut View) -> bool {

@@ -1,11 +1,11 @@
 //! `call` and `set-timeout`: run the same command on each node.
 
 use super::view::View;
-use super::{Done, Task, tell};
+use super::{Done, Task, messages};
 use crate::format::{self, Delimiters};
 use crate::quote::leading_number;
 use crate::screen;
-use crate::session::Told;
+use crate::session::AlreadyReported;
 
 /// With a lower timeout, nodes would consider one another failed.
 const TIMEOUT_MS_MIN: i64 = 100;
@@ -15,11 +15,11 @@ pub(super) fn call(task: &Task<'_>) -> Done {
     let skipped = if task.arguments[0].contains(':') { 1 } else { 2 };
     let words: Vec<Vec<u8>> = task.session.options.cluster.arguments[skipped..].to_vec();
     let mut view = View::load(&host, port, task.session)?;
-    tell::step(">>> Calling");
+    messages::step(">>> Calling");
     for word in &words {
         screen::print([b" ", &word[..]].concat());
     }
-    tell::say("\n");
+    messages::say("\n");
     for node in &mut view.nodes {
         let wanted = match node.is_master() {
             true => !task.options.only_replicas,
@@ -33,7 +33,7 @@ pub(super) fn call(task: &Task<'_>) -> Done {
                 let reply = format::verbatim(&reply, &Delimiters::default());
                 screen::print([node.place().as_bytes(), b": ", &reply, b"\n"].concat());
             }
-            None => tell::say(&format!("{}: Failed!\n", node.place())),
+            None => messages::say(&format!("{}: Failed!\n", node.place())),
         }
     }
     Ok(())
@@ -45,28 +45,28 @@ pub(super) fn set_timeout(task: &Task<'_>) -> Done {
     if timeout < TIMEOUT_MS_MIN {
         screen::flush();
         screen::warn("Setting a node timeout of less than 100 milliseconds is a bad idea.\n");
-        return Err(Told);
+        return Err(AlreadyReported);
     }
     let mut view = View::load(&host, port, task.session)?;
-    tell::step(">>> Reconfiguring node timeout in every cluster node...\n");
+    messages::step(">>> Reconfiguring node timeout in every cluster node...\n");
     let (mut good, mut bad) = (0, 0);
     for node in &mut view.nodes {
         let place = node.place();
         let value = timeout.to_string();
         let done = node
-            .ask(&["CONFIG", "SET", "cluster-node-timeout", &value])
-            .and_then(|_| node.ask(&["CONFIG", "REWRITE"]));
+            .request(&["CONFIG", "SET", "cluster-node-timeout", &value])
+            .and_then(|_| node.request(&["CONFIG", "REWRITE"]));
         match done {
             Ok(_) => {
-                tell::warning(&format!("*** New timeout set for {place}\n"));
+                messages::warning(&format!("*** New timeout set for {place}\n"));
                 good += 1;
             }
             Err(text) => {
-                tell::error(&format!("ERR setting node-timeout for {place}: {text}\n"));
+                messages::error(&format!("ERR setting node-timeout for {place}: {text}\n"));
                 bad += 1;
             }
         }
     }
-    tell::step(&format!(">>> New node timeout set. {good} OK, {bad} ERR.\n"));
+    messages::step(&format!(">>> New node timeout set. {good} OK, {bad} ERR.\n"));
     Ok(())
 }

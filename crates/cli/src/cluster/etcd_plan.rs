@@ -3,7 +3,7 @@
 //!
 //! The files are those of Debian's package `etcd-server`. The plan is printed; nothing is changed.
 
-use super::{Done, Task, tell};
+use super::{Done, Task, messages};
 use std::net::IpAddr;
 
 /// The port for clients such as Brisk.
@@ -22,10 +22,10 @@ const MEMBERS: [usize; 2] = [3, 5];
 pub(super) fn run(task: &Task<'_>) -> Done {
     match plan(&task.arguments) {
         Ok(text) => {
-            tell::say(&text);
+            messages::say(&text);
             Ok(())
         }
-        Err(text) => tell::fail(&format!("[ERR] {text}\n")),
+        Err(text) => messages::fail(&format!("[ERR] {text}\n")),
     }
 }
 

@@ -1,10 +1,10 @@
 //! `fix`: completes interrupted slot moves, assigns owners to slots without one, and resolves slots that several nodes
 //! claim.
 
-use super::slots::{Move, Planned, Telling, failed, move_slot, set_slot};
+use super::slots::{Move, Planned, Verbosity, failed, move_slot, set_slot};
 use super::view::{View, checked};
-use super::{Done, Task, tell};
-use crate::session::Told;
+use super::{Done, Task, messages};
+use crate::session::AlreadyReported;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) fn run(task: &Task<'_>) -> Done {
@@ -14,7 +14,7 @@ pub(super) fn run(task: &Task<'_>) -> Done {
         return Ok(());
     }
     if view.unreachable_masters > 0 && !task.options.fix_with_unreachable_masters {
-        return tell::fail(&format!(
+        return messages::fail(&format!(
             "*** Fixing with {} unreachable masters is dangerous: their slots would be given to the \
              nodes that can be reached, and what they hold be lost. If that is what you want, use \
              the --cluster-fix-with-unreachable-masters option.\n",
@@ -35,7 +35,7 @@ pub(super) fn run(task: &Task<'_>) -> Done {
 
 /// Completes the move of an open slot, and closes the slot on its future owner.
 fn open_slot(view: &mut View, task: &Task<'_>, slot: u16) -> Done {
-    tell::step(&format!(">>> Fixing open slot {slot}\n"));
+    messages::step(&format!(">>> Fixing open slot {slot}\n"));
     let masters = view.masters();
     let states = |view: &View, wanted: fn(&super::node::Line) -> &Vec<(u16, String)>| {
         let open = |at: &usize| wanted(&view.nodes[*at].is).iter().any(|(it, _)| *it == slot);
@@ -49,7 +49,7 @@ fn open_slot(view: &mut View, task: &Task<'_>, slot: u16) -> Done {
         let listed = migrating.contains(&at) || importing.contains(&at) || owner == Some(at);
         if !listed && view.nodes[at].keys_in(slot) > 0 {
             let place = view.nodes[at].place();
-            tell::warning(&format!("*** Found keys about slot {slot} in node {place}!\n"));
+            messages::warning(&format!("*** Found keys about slot {slot} in node {place}!\n"));
             importing.push(at);
         }
     }
@@ -57,8 +57,8 @@ fn open_slot(view: &mut View, task: &Task<'_>, slot: u16) -> Done {
         let places: Vec<String> = nodes.iter().map(|&at| view.nodes[at].place()).collect();
         places.join(",")
     };
-    tell::say(&format!("Set as migrating in: {}\n", list(&migrating, view)));
-    tell::say(&format!("Set as importing in: {}\n", list(&importing, view)));
+    messages::say(&format!("Set as migrating in: {}\n", list(&migrating, view)));
+    messages::say(&format!("Set as importing in: {}\n", list(&importing, view)));
     let owner = match owner {
         Some(owner) => owner,
         None => choose_owner(view, slot, &masters)?,
@@ -66,7 +66,7 @@ fn open_slot(view: &mut View, task: &Task<'_>, slot: u16) -> Done {
     match (migrating.as_slice(), importing.as_slice()) {
         // An interrupted move continues.
         (&[from], &[to]) if from == owner && to != owner => {
-            let how = Move { is_open: true, ..Move::plain(task, Telling::Everything) };
+            let how = Move { is_open: true, ..Move::plain(task, Verbosity::Everything) };
             moved(view, task, Planned { slot, from }, to, how)
         }
         // The keys of the slot on other masters move to the owner, which then has all of them.
@@ -75,7 +75,7 @@ fn open_slot(view: &mut View, task: &Task<'_>, slot: u16) -> Done {
                 let how = Move {
                     is_open: true,
                     is_keys_only: true,
-                    ..Move::plain(task, Telling::Everything)
+                    ..Move::plain(task, Verbosity::Everything)
                 };
                 moved(view, task, Planned { slot, from }, owner, how)?;
                 stable(view, slot, from)?;
@@ -90,20 +90,22 @@ fn open_slot(view: &mut View, task: &Task<'_>, slot: u16) -> Done {
 
 fn moved(view: &mut View, task: &Task<'_>, planned: Planned, to: usize, how: Move) -> Done {
     move_slot(view, task, planned, to, how).or_else(|text| {
-        tell::say("\n");
+        messages::say("\n");
         failed(&text)
     })
 }
 
 fn stable(view: &mut View, slot: u16, at: usize) -> Done {
     let place = view.nodes[at].place();
-    tell::say(&format!(">>> Setting {slot} as STABLE in {place}\n"));
+    messages::say(&format!(">>> Setting {slot} as STABLE in {place}\n"));
     set_slot(&mut view.nodes[at], slot, &["STABLE"]).or_else(|text| failed(&text))
 }
 
 /// Makes the master with the most keys of a slot its owner.
-fn choose_owner(view: &mut View, slot: u16, masters: &[usize]) -> Result<usize, Told> {
-    tell::warning(">>> No single clear owner for the slot, selecting an owner by # of keys...\n");
+fn choose_owner(view: &mut View, slot: u16, masters: &[usize]) -> Result<usize, AlreadyReported> {
+    messages::warning(
+        ">>> No single clear owner for the slot, selecting an owner by # of keys...\n",
+    );
     let mut best: Option<(i64, usize)> = None;
     for &at in masters {
         let keys = view.nodes[at].keys_in(slot);
@@ -112,10 +114,10 @@ fn choose_owner(view: &mut View, slot: u16, masters: &[usize]) -> Result<usize, 
         }
     }
     let Some((_, owner)) = best else {
-        return tell::fail("[ERR] Can't select a slot owner. Impossible to fix.\n");
+        return messages::fail("[ERR] Can't select a slot owner. Impossible to fix.\n");
     };
     let place = view.nodes[owner].place();
-    tell::warning(&format!("*** Configuring {place} as the slot owner\n"));
+    messages::warning(&format!("*** Configuring {place} as the slot owner\n"));
     take(view, slot, owner)?;
     Ok(owner)
 }
@@ -127,15 +129,15 @@ fn take(view: &mut View, slot: u16, owner: usize) -> Done {
     let text = slot.to_string();
     // It does not matter if the node did not have the slot, or a state of the slot.
     let _ = set_slot(node, slot, &["STABLE"]);
-    let _ = node.ask(&["CLUSTER", "DELSLOTS", &text]);
+    let _ = node.request(&["CLUSTER", "DELSLOTS", &text]);
     node.demand(&["CLUSTER", "ADDSLOTS", &text])?;
     // A new epoch, because other nodes trust the highest one.
-    let _ = node.ask(&["CLUSTER", "BUMPEPOCH"]);
+    let _ = node.request(&["CLUSTER", "BUMPEPOCH"]);
     node.is.slots.insert(slot);
     for other in view.masters() {
         if other != owner {
             let node = &mut view.nodes[other];
-            let _ = node.ask(&["CLUSTER", "DELSLOTS", &text]);
+            let _ = node.request(&["CLUSTER", "DELSLOTS", &text]);
             let _ = set_slot(node, slot, &["NODE", &id]);
             node.is.slots.remove(&slot);
         }
@@ -148,7 +150,7 @@ type IsOne = fn(usize) -> bool;
 
 /// Gives slots without an owner to the master that has their keys, or else to the master with the fewest slots.
 fn cover(view: &mut View, task: &Task<'_>, slots: &BTreeSet<u16>) -> Done {
-    tell::step(">>> Fixing slots coverage...\n");
+    messages::step(">>> Fixing slots coverage...\n");
     let masters = view.masters();
     let mut holders: BTreeMap<u16, Vec<usize>> = BTreeMap::new();
     for &slot in slots {
@@ -186,16 +188,16 @@ fn cover(view: &mut View, task: &Task<'_>, slots: &BTreeSet<u16>) -> Done {
         if those.is_empty() {
             continue;
         }
-        tell::say(&format!("{title}\n{}\n", super::node::ranges(&those)));
-        tell::confirm(question, task.options.yes)?;
+        messages::say(&format!("{title}\n{}\n", super::node::ranges(&those)));
+        messages::confirm(question, task.options.yes)?;
         for slot in those {
             let owner = match holders[&slot].as_slice() {
                 [] => masters.iter().copied().min_by_key(|&at| view.nodes[at].is.slots.len()),
                 all => all.iter().copied().max_by_key(|&at| view.nodes[at].keys_in(slot)),
             };
-            let owner = owner.ok_or(Told)?;
+            let owner = owner.ok_or(AlreadyReported)?;
             let place = view.nodes[owner].place();
-            tell::step(&format!(">>> Covering slot {slot} with {place}\n"));
+            messages::step(&format!(">>> Covering slot {slot} with {place}\n"));
             take(view, slot, owner)?;
             gather(view, task, slot, owner, &holders[&slot])?;
         }
@@ -214,10 +216,10 @@ fn gather(view: &mut View, task: &Task<'_>, slot: u16, owner: usize, holders: &[
             .and_then(|()| set_slot(&mut view.nodes[owner], slot, &["IMPORTING", &from_id]));
         if let Err(text) = opened {
             // Some servers allow MIGRATE for keys of any slot, so continue.
-            tell::warning(&format!("*** {text}\n"));
+            messages::warning(&format!("*** {text}\n"));
         }
         let how =
-            Move { is_open: true, is_keys_only: true, ..Move::plain(task, Telling::Everything) };
+            Move { is_open: true, is_keys_only: true, ..Move::plain(task, Verbosity::Everything) };
         moved(view, task, Planned { slot, from }, owner, how)?;
         let _ = set_slot(&mut view.nodes[from], slot, &["STABLE"]);
         let _ = set_slot(&mut view.nodes[from], slot, &["NODE", &owner_id]);
@@ -227,11 +229,11 @@ fn gather(view: &mut View, task: &Task<'_>, slot: u16, owner: usize, holders: &[
 }
 
 fn one_owner(view: &mut View, task: &Task<'_>, slot: u16, owners: &[usize]) -> Done {
-    tell::step(&format!(">>> Fixing multiple owners for slot {slot}...\n"));
+    messages::step(&format!(">>> Fixing multiple owners for slot {slot}...\n"));
     let most = owners.iter().copied().max_by_key(|&at| view.nodes[at].keys_in(slot));
-    let owner = most.ok_or(Told)?;
+    let owner = most.ok_or(AlreadyReported)?;
     let place = view.nodes[owner].place();
-    tell::say(&format!(">>> Setting slot {slot} owner: {place}\n"));
+    messages::say(&format!(">>> Setting slot {slot} owner: {place}\n"));
     take(view, slot, owner)?;
     gather(view, task, slot, owner, owners)
 }

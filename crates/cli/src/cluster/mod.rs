@@ -15,7 +15,7 @@
 //! | `local/` | `start-local`, `stop-local` |
 //! | `etcd_plan.rs` | `etcd-plan` |
 //! | `restore.rs` | `restore-topology` |
-//! | `tell.rs` | colored messages, and prompts |
+//! | `messages.rs` | colored messages, and prompts |
 
 mod backup;
 mod create;
@@ -25,25 +25,25 @@ mod fix;
 mod import;
 mod local;
 mod membership;
+mod messages;
 mod node;
 mod rebalance;
 mod reshard;
 mod restore;
 mod slots;
 mod status;
-mod tell;
 mod view;
 
 use crate::options::ClusterOptions;
 use crate::quote::leading_number;
 use crate::screen;
-use crate::session::{Session, Told};
+use crate::session::{AlreadyReported, Session};
 
 /// Number of slots in a cluster.
 const SLOTS: u16 = 16_384;
 
 /// The result of a command whose failure has already been reported.
-type Done = Result<(), Told>;
+type Done = Result<(), AlreadyReported>;
 
 /// The arguments and options of a command.
 struct Task<'a> {
@@ -54,7 +54,7 @@ struct Task<'a> {
 
 impl Task<'_> {
     /// The node that the first argument names. Host and port may also be two arguments.
-    fn entry(&self) -> Result<(String, i64), Told> {
+    fn entry(&self) -> Result<(String, i64), AlreadyReported> {
         let place = match self.arguments.as_slice() {
             [host, port, ..] if !host.contains(':') => Some((host.clone(), port.clone())),
             [place, ..] => split_place(place),
@@ -66,7 +66,7 @@ impl Task<'_> {
                 "[ERR] Invalid arguments: you need to pass either a valid address (ie. \
                  120.0.0.1:7000) or space separated IP and port (ie. 120.0.0.1 7000)\n",
             );
-            Told
+            AlreadyReported
         })
     }
 }
@@ -132,7 +132,7 @@ pub(crate) fn commands() -> impl Iterator<Item = &'static str> {
 /// The exit code is 1, as in redis-cli.
 fn help(_: &Task<'_>) -> Done {
     screen::print(HELP);
-    Err(Told)
+    Err(AlreadyReported)
 }
 
 /// The text that `--cluster help` prints.

@@ -1,11 +1,11 @@
 //! One node of a cluster: its connection, and its reports about itself and the other nodes.
 
 use super::slots::address_of;
-use super::{SLOTS, split_place, tell};
+use super::{SLOTS, messages, split_place};
 use crate::info::InfoFields;
 use crate::quote::leading_number;
 use crate::screen;
-use crate::session::{ConnectFailure, Loudness, Session, Told};
+use crate::session::{AlreadyReported, ConnectFailure, Loudness, Session};
 use brisk_cluster::document::CoordinatorReport;
 use brisk_resp::Value;
 use std::collections::BTreeSet;
@@ -103,12 +103,12 @@ impl Node {
     ///
     /// # Errors
     /// If the node cannot be reached, or is not a cluster node.
-    pub(super) fn connect(host: &str, port: i64, like: &Session) -> Result<Node, Told> {
+    pub(super) fn connect(host: &str, port: i64, like: &Session) -> Result<Node, AlreadyReported> {
         let mut options = like.options.clone();
         (options.host, options.port, options.socket) = (host.to_owned(), port, None);
         let mut session = Session::new(options).map_err(|text| {
             screen::warn(format!("{text}\n"));
-            Told
+            AlreadyReported
         })?;
         session.connect(Loudness::Loud)?;
         let is = Line { host: host.to_owned(), port, ..Line::default() };
@@ -144,29 +144,29 @@ impl Node {
     ///
     /// # Errors
     /// The text of the error.
-    pub(super) fn ask<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<Value, String> {
-        let reply = self.session.ask(words).map_err(|error| error.to_string())?;
+    pub(super) fn request<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<Value, String> {
+        let reply = self.session.request(words).map_err(|error| error.to_string())?;
         match reply.as_error() {
             Some(text) => Err(String::from_utf8_lossy(text).into_owned()),
             None => Ok(reply),
         }
     }
 
-    /// Like [`Node::ask`], but prints an error.
+    /// Like [`Node::request`], but prints an error.
     ///
     /// # Errors
     /// If there was an error, which has been printed.
-    pub(super) fn demand<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<Value, Told> {
-        self.ask(words).map_err(|text| {
+    pub(super) fn demand<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<Value, AlreadyReported> {
+        self.request(words).map_err(|text| {
             let place = self.place();
-            tell::error(&format!("Node {place} replied with error:\n{text}\n"));
-            Told
+            messages::error(&format!("Node {place} replied with error:\n{text}\n"));
+            AlreadyReported
         })
     }
 
     /// Sends a request. Returns any reply, even an error.
     pub(super) fn raw(&mut self, words: &[Vec<u8>]) -> Option<Value> {
-        self.session.ask(words).ok()
+        self.session.request(words).ok()
     }
 
     /// The reply to a request as text.
@@ -174,7 +174,7 @@ impl Node {
     /// # Errors
     /// The error of the server or of the connection.
     pub(super) fn text(&mut self, words: &[&str]) -> Result<String, String> {
-        let reply = self.ask(words)?;
+        let reply = self.request(words)?;
         Ok(String::from_utf8_lossy(reply.as_bytes().unwrap_or_default()).into_owned())
     }
 
@@ -188,7 +188,7 @@ impl Node {
 
     /// The facts that the node has from its coordinator; `None` if it is not a node of Brisk, or rejects the request.
     pub(super) fn coordinator_report(&mut self) -> Option<CoordinatorReport> {
-        let reply = self.ask(&["REPLCONF", "brisk-coordinator", "?"]).ok()?;
+        let reply = self.request(&["REPLCONF", "brisk-coordinator", "?"]).ok()?;
         CoordinatorReport::parse(reply.as_bytes()?).ok()
     }
 
@@ -196,19 +196,19 @@ impl Node {
     ///
     /// # Errors
     /// If it is not a cluster node, or a request fails.
-    pub(super) fn load(&mut self) -> Result<Vec<Line>, Told> {
+    pub(super) fn load(&mut self) -> Result<Vec<Line>, AlreadyReported> {
         let info = self.demand(&["INFO", "cluster"])?;
         let info = String::from_utf8_lossy(info.as_bytes().unwrap_or_default()).into_owned();
         if !info.contains("cluster_enabled:1") {
             let place = self.place();
-            return tell::fail(&format!(
+            return messages::fail(&format!(
                 "[ERR] Node {place} is not configured as a cluster node.\n"
             ));
         }
         let reply = self.demand(&["CLUSTER", "NODES"])?;
         let text = String::from_utf8_lossy(reply.as_bytes().unwrap_or_default()).into_owned();
         let Some(mut lines) = parse_nodes(&text) else {
-            return tell::fail("Error: invalid CLUSTER NODES reply\n");
+            return messages::fail("Error: invalid CLUSTER NODES reply\n");
         };
         let own = lines.iter().position(|line| line.has_flag("myself"));
         if let Some(own) = own {
@@ -225,7 +225,7 @@ impl Node {
     ///
     /// # Errors
     /// If the node rejects the command. The error has been printed.
-    pub(super) fn meet(&mut self, other: &Line) -> Result<(), Told> {
+    pub(super) fn meet(&mut self, other: &Line) -> Result<(), AlreadyReported> {
         let (host, port) = (address_of(&other.host), other.port.to_string());
         // Servers before 7.0 support only the default bus port, so the argument is omitted for it.
         let bus_port =
@@ -243,13 +243,13 @@ impl Node {
     ///
     /// # Errors
     /// If the node does not reply.
-    pub(super) fn keys(&mut self) -> Result<i64, Told> {
+    pub(super) fn keys(&mut self) -> Result<i64, AlreadyReported> {
         Ok(self.demand(&["DBSIZE"])?.as_integer().unwrap_or(0))
     }
 
     /// The number of keys of a slot on the node.
     pub(super) fn keys_in(&mut self, slot: u16) -> i64 {
-        let reply = self.ask(&["CLUSTER", "COUNTKEYSINSLOT", &slot.to_string()]);
+        let reply = self.request(&["CLUSTER", "COUNTKEYSINSLOT", &slot.to_string()]);
         reply.ok().and_then(|reply| reply.as_integer()).unwrap_or(0)
     }
 

@@ -1,9 +1,9 @@
 //! `rebalance`: moves slots between the masters until each has its share, by weight.
 
-use super::slots::{Move, Telling, failed, move_slot, plan};
+use super::slots::{Move, Verbosity, failed, move_slot, plan};
 use super::view::View;
-use super::{Done, SLOTS, Task, tell};
-use crate::session::Told;
+use super::{Done, SLOTS, Task, messages};
+use crate::session::AlreadyReported;
 
 /// A master and its share of the slots.
 struct Share {
@@ -18,17 +18,17 @@ pub(super) fn run(task: &Task<'_>) -> Done {
     let mut view = View::load(&host, port, task.session)?;
     let mut shares = weights(&view, task)?;
     if !view.check(task, true).is_well() {
-        return tell::fail("*** Please fix your cluster problems before rebalancing\n");
+        return messages::fail("*** Please fix your cluster problems before rebalancing\n");
     }
     let total: f64 = shares.iter().map(|share| share.weight).sum();
     if !balance(&view, &mut shares, total, task.options.threshold) {
-        tell::warning(&format!(
+        messages::warning(&format!(
             "*** No rebalancing needed! All nodes are within the {:.2}% threshold.\n",
             task.options.threshold
         ));
         return Ok(());
     }
-    tell::step(&format!(
+    messages::step(&format!(
         ">>> Rebalancing across {} nodes. Total weight = {total:.2}\n",
         shares.len()
     ));
@@ -36,7 +36,7 @@ pub(super) fn run(task: &Task<'_>) -> Done {
     if task.session.options.verbose {
         for share in &shares {
             let place = view.nodes[share.node].place();
-            tell::say(&format!("{place} balance is {} slots\n", share.balance));
+            messages::say(&format!("{place} balance is {} slots\n", share.balance));
         }
     }
     let (mut poor, mut rich) = (0, shares.len() - 1);
@@ -60,38 +60,38 @@ pub(super) fn run(task: &Task<'_>) -> Done {
 
 fn give(view: &mut View, task: &Task<'_>, from: usize, to: usize, count: usize) -> Done {
     let (source, target) = (view.nodes[from].place(), view.nodes[to].place());
-    tell::say(&format!("Moving {count} slots from {source} to {target}\n"));
+    messages::say(&format!("Moving {count} slots from {source} to {target}\n"));
     if task.options.simulate {
-        tell::say(&"#".repeat(count));
+        messages::say(&"#".repeat(count));
     } else {
         for planned in plan(view, &[from], count) {
-            let how = Move::plain(task, Telling::Nothing);
+            let how = Move::plain(task, Verbosity::Nothing);
             if let Err(text) = move_slot(view, task, planned, to, how) {
-                tell::say("\n");
+                messages::say("\n");
                 return failed(&text);
             }
-            tell::say("#");
+            messages::say("#");
         }
     }
-    tell::say("\n");
+    messages::say("\n");
     Ok(())
 }
 
 /// The masters that take part. Those without slots take part only on request.
-fn weights(view: &View, task: &Task<'_>) -> Result<Vec<Share>, Told> {
+fn weights(view: &View, task: &Task<'_>) -> Result<Vec<Share>, AlreadyReported> {
     let mut given: Vec<(usize, f64)> = Vec::new();
     for word in &task.options.weights {
         let parsed = word.split_once('=').and_then(|(id, weight)| {
             Some((id, weight.parse::<f64>().ok().filter(|it| it.is_finite() && *it >= 0.0)?))
         });
         let Some((id, weight)) = parsed else {
-            tell::error(&format!("*** invalid input {word}\n"));
-            return Err(Told);
+            messages::error(&format!("*** invalid input {word}\n"));
+            return Err(AlreadyReported);
         };
         let id = id.to_ascii_lowercase();
         let fitting = view.masters().into_iter().find(|&at| view.nodes[at].is.id.starts_with(&id));
         let Some(node) = fitting else {
-            return tell::fail(&format!("*** No such master node {id}\n"));
+            return messages::fail(&format!("*** No such master node {id}\n"));
         };
         given.push((node, weight));
     }
@@ -106,7 +106,7 @@ fn weights(view: &View, task: &Task<'_>) -> Result<Vec<Share>, Told> {
         shares.push(Share { node, weight, balance: 0 });
     }
     if shares.iter().map(|share| share.weight).sum::<f64>() <= 0.0 {
-        return tell::fail("*** No master has a weight.\n");
+        return messages::fail("*** No master has a weight.\n");
     }
     Ok(shares)
 }

@@ -1,7 +1,7 @@
 //! `restore-topology`: writes a topology to a coordinator that has lost its data. Each node keeps the latest topology
 //! in `topology.json`.
 
-use super::{Done, Task, count, tell};
+use super::{Done, Task, count, messages};
 use crate::link::plain;
 use brisk_cluster::document::{DOCUMENT_BYTES_MAX, Topology, check_installation};
 use brisk_coordinate::etcd::EtcdOptions;
@@ -14,7 +14,7 @@ use std::io::Read;
 const CLUSTER_NAME: &str = "brisk";
 
 pub(super) fn run(task: &Task<'_>) -> Done {
-    restore(task).or_else(|text| tell::fail(&format!("[ERR] {text}\n")))
+    restore(task).or_else(|text| messages::fail(&format!("[ERR] {text}\n")))
 }
 
 fn restore(task: &Task<'_>) -> Result<(), String> {
@@ -43,7 +43,7 @@ fn restore(task: &Task<'_>) -> Result<(), String> {
     match coordinator.change(&change) {
         ChangeOutcome::Changed(_) => {
             let (epoch, members) = (topology.epoch, count(topology.members.len(), "node"));
-            tell::good(&format!(
+            messages::good(&format!(
                 "[OK] Restored the topology of cluster {name}: epoch {epoch}, {members}.\n"
             ));
             Ok(())

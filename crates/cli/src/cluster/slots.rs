@@ -2,8 +2,8 @@
 
 use super::node::Node;
 use super::view::View;
-use super::{Done, Task, tell};
-use crate::session::Told;
+use super::{Done, Task, messages};
+use crate::session::AlreadyReported;
 use std::io;
 
 /// Maximum number of rounds for one slot. If clients add keys as fast as they are moved, the move is given up.
@@ -14,7 +14,7 @@ const NO_MASTER: &str = "SETSLOT only with masters";
 
 /// How a move is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Telling {
+pub(super) enum Verbosity {
     /// Prints a line for each slot, and a dot for each key.
     Everything,
     /// Prints nothing.
@@ -24,7 +24,7 @@ pub(super) enum Telling {
 /// The options of a move.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Move {
-    pub(super) telling: Telling,
+    pub(super) verbosity: Verbosity,
     /// The slot is already open on both nodes.
     pub(super) is_open: bool,
     /// Only keys are moved. The owner of the slot does not change.
@@ -34,9 +34,9 @@ pub(super) struct Move {
 }
 
 impl Move {
-    pub(super) fn plain(task: &Task<'_>, telling: Telling) -> Move {
+    pub(super) fn plain(task: &Task<'_>, verbosity: Verbosity) -> Move {
         let replaces = task.options.replace;
-        Move { telling, is_open: false, is_keys_only: false, replaces }
+        Move { verbosity, is_open: false, is_keys_only: false, replaces }
     }
 }
 
@@ -60,17 +60,17 @@ pub(super) fn move_slot(
 ) -> Result<(), String> {
     let Planned { slot, from } = planned;
     let (from_id, to_id) = (view.nodes[from].is.id.clone(), view.nodes[to].is.id.clone());
-    if how.telling == Telling::Everything {
+    if how.verbosity == Verbosity::Everything {
         let (source, target) = (view.nodes[from].place(), view.nodes[to].place());
-        tell::say(&format!("Moving slot {slot} from {source} to {target}: "));
+        messages::say(&format!("Moving slot {slot} from {source} to {target}: "));
     }
     if !how.is_open {
         set_slot(&mut view.nodes[to], slot, &["IMPORTING", &from_id])?;
         set_slot(&mut view.nodes[from], slot, &["MIGRATING", &to_id])?;
     }
     move_keys(view, task, planned, to, how)?;
-    if how.telling == Telling::Everything {
-        tell::say("\n");
+    if how.verbosity == Verbosity::Everything {
+        messages::say("\n");
     }
     if !how.is_keys_only {
         // Assign the slot on the new owner first, so that the slot always has an owner.
@@ -97,7 +97,7 @@ pub(super) fn set_slot(node: &mut Node, slot: u16, state: &[&str]) -> Result<(),
     let slot = slot.to_string();
     let words: Vec<&str> =
         ["CLUSTER", "SETSLOT", &slot].into_iter().chain(state.iter().copied()).collect();
-    node.ask(&words).map(drop)
+    node.request(&words).map(drop)
 }
 
 fn move_keys(
@@ -112,7 +112,7 @@ fn move_keys(
     let slot = planned.slot.to_string();
     let batch = task.options.pipeline.to_string();
     for _ in 0..ROUNDS_MAX {
-        let reply = source.ask(&["CLUSTER", "GETKEYSINSLOT", &slot, &batch])?;
+        let reply = source.request(&["CLUSTER", "GETKEYSINSLOT", &slot, &batch])?;
         let keys: Vec<Vec<u8>> = reply
             .as_slice()
             .unwrap_or_default()
@@ -126,20 +126,20 @@ fn move_keys(
             let extra: &[&[u8]] = if replaces { &[b"REPLACE"] } else { &[] };
             migrate(task, &host, &port, extra, &keys)
         };
-        match source.ask(&request(how.replaces)) {
+        match source.request(&request(how.replaces)) {
             Ok(_) => {}
             Err(text) if text.contains("BUSYKEY") => {
-                tell::say("\n*** Target key exists\n");
+                messages::say("\n*** Target key exists\n");
                 if !how.is_keys_only {
                     return Err(text);
                 }
-                tell::say("*** Replacing target keys...\n");
-                source.ask(&request(true))?;
+                messages::say("*** Replacing target keys...\n");
+                source.request(&request(true))?;
             }
             Err(text) => return Err(text),
         }
-        if how.telling == Telling::Everything {
-            tell::say(&".".repeat(keys.len()));
+        if how.verbosity == Verbosity::Everything {
+            messages::say(&".".repeat(keys.len()));
         }
     }
     Err(format!("keys are added to slot {slot} as fast as they are moved"))
@@ -198,6 +198,6 @@ pub(super) fn plan(view: &View, sources: &[usize], wanted: usize) -> Vec<Planned
 
 /// Reports why a move has failed.
 pub(super) fn failed(text: &str) -> Done {
-    tell::error(&format!("clusterManagerMoveSlot failed: {text}\n"));
-    Err(Told)
+    messages::error(&format!("clusterManagerMoveSlot failed: {text}\n"));
+    Err(AlreadyReported)
 }

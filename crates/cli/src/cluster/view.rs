@@ -1,8 +1,8 @@
 //! All nodes of a cluster from the viewpoint of one of them: the summary, and the check whether they agree.
 
 use super::node::{Line, Node};
-use super::{Done, SLOTS, Task, tell};
-use crate::session::{Session, Told};
+use super::{Done, SLOTS, Task, messages};
+use crate::session::{AlreadyReported, Session};
 use std::collections::BTreeSet;
 
 /// The maximum number of nodes of a cluster that are examined.
@@ -36,7 +36,7 @@ impl Findings {
 
 impl View {
     /// Reads the list of other nodes from one node, and connects to them.
-    pub(super) fn load(host: &str, port: i64, session: &Session) -> Result<View, Told> {
+    pub(super) fn load(host: &str, port: i64, session: &Session) -> Result<View, AlreadyReported> {
         let mut first = Node::connect(host, port, session)?;
         let others = first.load()?;
         let mut view = View { nodes: vec![first], unreachable_masters: 0 };
@@ -73,7 +73,7 @@ impl View {
             let unknown = node.is.replicates.as_ref().filter(|id| self.find(id).is_none());
             if let Some(id) = unknown {
                 let place = node.place();
-                tell::warning(&format!(
+                messages::warning(&format!(
                     "*** WARNING: {place} claims to be slave of unknown node ID {id}.\n"
                 ));
             }
@@ -109,56 +109,56 @@ impl View {
             let count = node.keys()?;
             keys += count;
             let id: String = node.is.id.chars().take(8).collect();
-            tell::say(&format!(
+            messages::say(&format!(
                 "{} ({id}...) -> {count} keys | {} slots | {} slaves.\n",
                 node.place(),
                 node.is.slots.len(),
                 node.replicas
             ));
         }
-        tell::good(&format!("[OK] {keys} keys in {masters} masters.\n"));
+        messages::good(&format!("[OK] {keys} keys in {masters} masters.\n"));
         let each = keys as f64 / f64::from(SLOTS);
-        tell::say(&format!("{each:.2} keys per slot on average.\n"));
+        messages::say(&format!("{each:.2} keys per slot on average.\n"));
         Ok(())
     }
 
     /// Checks whether all nodes agree, all slots are served, and no slot is being moved.
     pub(super) fn check(&mut self, task: &Task<'_>, is_quiet: bool) -> Findings {
         let place = self.nodes[0].place();
-        tell::step(&format!(">>> Performing Cluster Check (using node {place})\n"));
+        messages::step(&format!(">>> Performing Cluster Check (using node {place})\n"));
         if !is_quiet {
             for node in &self.nodes {
-                tell::say(&node.describe(""));
+                messages::say(&node.describe(""));
             }
         }
         let mut findings = Findings { disagree: !self.agree(), ..Findings::default() };
         if findings.disagree {
-            tell::error("[ERR] Nodes don't agree about configuration!\n");
+            messages::error("[ERR] Nodes don't agree about configuration!\n");
         } else {
-            tell::good("[OK] All nodes agree about slots configuration.\n");
+            messages::good("[OK] All nodes agree about slots configuration.\n");
         }
-        tell::step(">>> Check for open slots...\n");
+        messages::step(">>> Check for open slots...\n");
         findings.open = self.open_slots();
-        tell::step(">>> Check slots coverage...\n");
+        messages::step(">>> Check slots coverage...\n");
         let covered: BTreeSet<u16> =
             self.nodes.iter().flat_map(|node| node.is.slots.iter().copied()).collect();
         findings.uncovered = (0..SLOTS).filter(|slot| !covered.contains(slot)).collect();
         if findings.uncovered.is_empty() {
-            tell::good(&format!("[OK] All {SLOTS} slots covered.\n"));
+            messages::good(&format!("[OK] All {SLOTS} slots covered.\n"));
         } else {
-            tell::error(&format!("[ERR] Not all {SLOTS} slots are covered by nodes.\n\n"));
+            messages::error(&format!("[ERR] Not all {SLOTS} slots are covered by nodes.\n\n"));
         }
         if task.options.search_multiple_owners {
-            tell::step(">>> Check for multiple slot owners...\n");
+            messages::step(">>> Check for multiple slot owners...\n");
             findings.multiple = self.owned_twice();
             if findings.multiple.is_empty() {
-                tell::good("[OK] No multiple owners found.\n");
+                messages::good("[OK] No multiple owners found.\n");
             }
             for (slot, owners) in &findings.multiple {
                 let count = owners.len();
-                tell::warning(&format!("[WARNING] Slot {slot} has {count} owners:\n"));
+                messages::warning(&format!("[WARNING] Slot {slot} has {count} owners:\n"));
                 for &owner in owners {
-                    tell::say(&format!("    {}\n", self.nodes[owner].place()));
+                    messages::say(&format!("    {}\n", self.nodes[owner].place()));
                 }
             }
         }
@@ -183,7 +183,7 @@ impl View {
                 }
                 let list: Vec<String> = slots.iter().map(|(slot, _)| slot.to_string()).collect();
                 let (place, list) = (node.place(), list.join(","));
-                tell::warning(&format!(
+                messages::warning(&format!(
                     "[WARNING] Node {place} has slots in {state} state {list}.\n"
                 ));
                 open.extend(slots.iter().map(|(slot, _)| *slot));
@@ -192,7 +192,7 @@ impl View {
         if !open.is_empty() {
             let list: Vec<String> = open.iter().map(u16::to_string).collect();
             let list = list.join(",");
-            tell::warning(&format!("[WARNING] The following slots are open: {list}.\n"));
+            messages::warning(&format!("[WARNING] The following slots are open: {list}.\n"));
         }
         open
     }
@@ -217,11 +217,15 @@ pub(super) fn info_command(task: &Task<'_>) -> Done {
 pub(super) fn check_command(task: &Task<'_>) -> Done {
     let (host, port) = task.entry()?;
     let (_, findings) = checked(&host, port, task)?;
-    if findings.is_well() { Ok(()) } else { Err(Told) }
+    if findings.is_well() { Ok(()) } else { Err(AlreadyReported) }
 }
 
 /// Prints the summary and runs the check.
-pub(super) fn checked(host: &str, port: i64, task: &Task<'_>) -> Result<(View, Findings), Told> {
+pub(super) fn checked(
+    host: &str,
+    port: i64,
+    task: &Task<'_>,
+) -> Result<(View, Findings), AlreadyReported> {
     let mut view = View::load(host, port, task.session)?;
     view.summary()?;
     let findings = view.check(task, false);

@@ -27,8 +27,8 @@ pub(crate) fn run(session: &mut Session) -> i32 {
 struct Lent(Link);
 
 impl Server for Lent {
-    fn ask_all(&mut self, requests: &[Words]) -> Result<Vec<Value>, String> {
-        self.0.ask_all(requests).map_err(|error: LinkError| error.to_string())
+    fn request_all(&mut self, requests: &[Words]) -> Result<Vec<Value>, String> {
+        self.0.request_all(requests).map_err(|error: LinkError| error.to_string())
     }
 
     fn pause(&mut self, time: Duration) {

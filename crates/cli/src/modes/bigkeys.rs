@@ -1,6 +1,6 @@
 //! `--bigkeys` and `--memkeys`: the largest key of each type by elements or by memory, and averages.
 
-use super::Asked;
+use super::LinkResult;
 use super::keyspace::{self, Walk, failed};
 use crate::link::Link;
 use crate::options::Options;
@@ -10,7 +10,7 @@ use crate::screen;
 use brisk_resp::Value;
 
 /// Progress is printed each time this number of keys has been scanned.
-const TOLD_EVERY: u64 = 1_000_000;
+const KEYS_PER_PROGRESS_LINE: u64 = 1_000_000;
 /// Maximum number of types, including those of modules.
 const TYPES_MAX: usize = 256;
 
@@ -103,10 +103,10 @@ impl Found {
         keys: &[Vec<u8>],
         measure: Measure,
         samples: i64,
-    ) -> Asked<()> {
+    ) -> LinkResult<()> {
         let percent = percentage(self.sampled, self.total);
         let requests: Vec<_> = keys.iter().map(|key| vec![b"TYPE".to_vec(), key.clone()]).collect();
-        let types = link.ask_all(&requests)?;
+        let types = link.request_all(&requests)?;
         let mut known = Vec::new();
         for (key, reply) in keys.iter().zip(&types) {
             if let Some(text) = reply.as_error() {
@@ -150,7 +150,7 @@ impl Found {
         known: &[(&Vec<u8>, usize)],
         measure: Measure,
         samples: i64,
-    ) -> Asked<Vec<u64>> {
+    ) -> LinkResult<Vec<u64>> {
         let request = |key: &Vec<u8>, kind: usize| match (measure, self.kinds[kind].command) {
             (Measure::Memory, _) => {
                 let mut request = vec![b"MEMORY".to_vec(), b"USAGE".to_vec(), key.clone()];
@@ -166,7 +166,7 @@ impl Found {
         };
         let requests: Vec<_> = known.iter().map(|(key, kind)| request(key, *kind)).collect();
         let sent: Vec<_> = requests.iter().flatten().cloned().collect();
-        let mut replies = link.ask_all(&sent)?.into_iter();
+        let mut replies = link.request_all(&sent)?.into_iter();
         let mut sizes = Vec::with_capacity(known.len());
         for ((key, kind), request) in known.iter().zip(&requests) {
             let reply = request.as_ref().and_then(|_| replies.next());
@@ -202,7 +202,7 @@ impl Found {
             kind.largest = size;
             kind.largest_key = Some(shown);
         }
-        if self.sampled.is_multiple_of(TOLD_EVERY) {
+        if self.sampled.is_multiple_of(KEYS_PER_PROGRESS_LINE) {
             let sampled = self.sampled;
             screen::print(format!("[{percent:05.2}%] Sampled {sampled} keys so far\n"));
         }

@@ -28,7 +28,7 @@ pub(super) fn run(session: &mut Session) -> i32 {
             Debugging::Synchronous => "sync",
             Debugging::Forked => "yes",
         };
-        match session.ask(&["SCRIPT", "DEBUG", sub]) {
+        match session.request(&["SCRIPT", "DEBUG", sub]) {
             Ok(reply) => {
                 if let Some(text) = reply.as_error() {
                     let text = String::from_utf8_lossy(text);

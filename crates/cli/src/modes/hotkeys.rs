@@ -3,7 +3,7 @@
 
 use super::bigkeys::percentage;
 use super::keyspace::{self, Walk, failed};
-use super::{Asked, hotkeys_sample};
+use super::{LinkResult, hotkeys_sample};
 use crate::info::InfoFields;
 use crate::link::Link;
 use crate::options::Options;
@@ -13,7 +13,7 @@ use crate::screen;
 
 /// The number of keys in the result.
 const KEPT: usize = 16;
-const TOLD_EVERY: u64 = 1_000_000;
+const KEYS_PER_PROGRESS_LINE: u64 = 1_000_000;
 
 /// The hottest keys and their counters, hottest first.
 #[derive(Debug, Default)]
@@ -63,7 +63,7 @@ pub(super) fn run(link: &mut Link, options: &Options) -> i32 {
         };
         for (key, counter) in keys.iter().zip(counters) {
             sampled += 1;
-            if sampled.is_multiple_of(TOLD_EVERY) {
+            if sampled.is_multiple_of(KEYS_PER_PROGRESS_LINE) {
                 screen::print(format!("[{percent:05.2}%] Sampled {sampled} keys so far\n"));
             }
             if hottest.add(counter, key) {
@@ -89,17 +89,17 @@ pub(super) fn run(link: &mut Link, options: &Options) -> i32 {
 }
 
 /// The eviction policy, if the server reports it.
-fn policy(link: &mut Link) -> Asked<Option<String>> {
-    let reply = link.ask(&["INFO", "memory"])?;
+fn policy(link: &mut Link) -> LinkResult<Option<String>> {
+    let reply = link.request(&["INFO", "memory"])?;
     let text = String::from_utf8_lossy(reply.as_bytes().unwrap_or_default()).into_owned();
     Ok(InfoFields::parse(&text).get("maxmemory_policy").map(str::to_owned))
 }
 
-fn counters(link: &mut Link, keys: &[Vec<u8>]) -> Asked<Vec<u64>> {
+fn counters(link: &mut Link, keys: &[Vec<u8>]) -> LinkResult<Vec<u64>> {
     let request = |key: &Vec<u8>| vec![b"OBJECT".to_vec(), b"FREQ".to_vec(), key.clone()];
     let requests: Vec<_> = keys.iter().map(request).collect();
     let mut counters = Vec::with_capacity(keys.len());
-    for (key, reply) in keys.iter().zip(link.ask_all(&requests)?) {
+    for (key, reply) in keys.iter().zip(link.request_all(&requests)?) {
         counters.push(match (reply.as_integer(), reply.as_error()) {
             (Some(counter), _) => u64::try_from(counter).unwrap_or(0),
             (None, Some(text)) => {

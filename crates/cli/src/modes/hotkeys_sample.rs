@@ -84,7 +84,7 @@ fn sample(
 
 /// The number of commands that the server has executed.
 fn executed(link: &mut Link) -> Result<f64, i32> {
-    let reply = link.ask(&["INFO", "stats"]).map_err(|error| lost(&error))?;
+    let reply = link.request(&["INFO", "stats"]).map_err(|error| lost(&error))?;
     let text = String::from_utf8_lossy(reply.as_bytes().unwrap_or_default()).into_owned();
     Ok(InfoFields::parse(&text).decimal("total_commands_processed"))
 }

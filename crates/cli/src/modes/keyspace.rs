@@ -1,6 +1,6 @@
 //! Scans all keys, for several modes.
 
-use super::Asked;
+use super::LinkResult;
 use crate::link::{Link, LinkError};
 use crate::quote::leading_number;
 use crate::{pause, screen};
@@ -24,8 +24,8 @@ pub(super) fn introduce(what: &str) {
 ///
 /// # Errors
 /// If the connection fails.
-pub(super) fn size(link: &mut Link) -> Asked<Option<u64>> {
-    let reply = link.ask(&["DBSIZE"])?;
+pub(super) fn size(link: &mut Link) -> LinkResult<Option<u64>> {
+    let reply = link.request(&["DBSIZE"])?;
     match reply.as_integer() {
         Some(count) => Ok(u64::try_from(count).ok()),
         None => {
@@ -79,7 +79,7 @@ impl<'a> Walk<'a> {
         if let Some(count) = self.count {
             request.extend([b"COUNT".to_vec(), count.to_string().into_bytes()]);
         }
-        let reply = link.ask(&request)?;
+        let reply = link.request(&request)?;
         if let Some(text) = reply.as_error() {
             return Err(WalkError::Refused(String::from_utf8_lossy(text).into_owned()));
         }

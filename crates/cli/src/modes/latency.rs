@@ -47,7 +47,7 @@ impl Samples {
 /// Measures the latency of one PING.
 pub(super) fn sample(session: &mut Session) -> Result<Duration, LinkError> {
     let begin = Instant::now();
-    session.ask(&["PING"])?;
+    session.request(&["PING"])?;
     Ok(begin.elapsed())
 }
 

@@ -66,8 +66,8 @@ fn cycle(session: &mut Session, random: &mut Random, most: f64) -> Result<(u64, 
         let sets: Vec<_> =
             (0..BATCH).map(|_| vec![b"SET".to_vec(), key(), b"brisk".to_vec()]).collect();
         let gets: Vec<_> = (0..BATCH).map(|_| vec![b"GET".to_vec(), key()]).collect();
-        session.ask_all(&sets)?;
-        for reply in session.ask_all(&gets)? {
+        session.request_all(&sets)?;
+        for reply in session.request_all(&gets)? {
             if reply.as_bytes().is_some() {
                 hits += 1;
             } else {

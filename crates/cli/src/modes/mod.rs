@@ -81,7 +81,7 @@ fn lost(error: &LinkError) -> i32 {
 }
 
 /// The result of a request in a mode that sends one request after another.
-type Asked<T> = Result<T, LinkError>;
+type LinkResult<T> = Result<T, LinkError>;
 
 /// The name and the version of the server.
 fn version(info: &InfoFields) -> String {

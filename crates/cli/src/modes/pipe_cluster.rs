@@ -68,7 +68,7 @@ struct Errand {
 struct Router<'s> {
     like: &'s Session,
     /// The connection for this program's own queries. The connections in `nodes` are non-blocking.
-    asked: Link,
+    query_link: Link,
     commands: HashMap<Vec<u8>, KeyAt>,
     nodes: Vec<Node>,
     /// The node of each slot. A slot with an unknown owner is mapped to the first node, which redirects requests.
@@ -82,19 +82,21 @@ struct Router<'s> {
 struct Ended;
 
 /// Runs the transfer; returns the exit code. A server that is not in a cluster gets all requests.
-pub(super) fn run(mut asked: Link, session: &Session) -> i32 {
-    let slots = match asked.ask(&["CLUSTER", "SLOTS"]) {
-        Ok(reply) if reply.as_error().is_some() => return pipe::run(&mut asked, &session.options),
+pub(super) fn run(mut query_link: Link, session: &Session) -> i32 {
+    let slots = match query_link.request(&["CLUSTER", "SLOTS"]) {
+        Ok(reply) if reply.as_error().is_some() => {
+            return pipe::run(&mut query_link, &session.options);
+        }
         Ok(reply) => reply,
         Err(error) => return lost(&error),
     };
-    let commands = match asked.ask(&["COMMAND"]) {
+    let commands = match query_link.request(&["COMMAND"]) {
         Ok(reply) => keys_of_commands(&reply),
         Err(error) => return lost(&error),
     };
     let mut router = Router {
         like: session,
-        asked,
+        query_link,
         commands,
         nodes: Vec::new(),
         owners: vec![0; SLOTS],
@@ -178,7 +180,7 @@ impl Router<'_> {
         session.connect(Loudness::Loud).map_err(|_| Ended)?;
         let mut link = session.take_link().ok_or(Ended)?;
         if let Err(error) = link.stream().set_nonblocking(true) {
-            return Err(told(&LinkError::Io(error)));
+            return Err(report_lost(&LinkError::Io(error)));
         }
         self.nodes.push(Node {
             host: host.to_owned(),
@@ -283,7 +285,8 @@ impl Router<'_> {
                     .into_iter()
                     .chain(words.iter().map(Vec::as_slice))
                     .collect();
-                let keys = self.asked.ask(&question).map_err(|error| told(&error))?;
+                let keys =
+                    self.query_link.request(&question).map_err(|error| report_lost(&error))?;
                 let first = keys.as_slice().and_then(|keys| keys.first()).and_then(Value::as_bytes);
                 Ok(first.map(key_slot))
             }
@@ -297,16 +300,18 @@ impl Router<'_> {
     fn exchange(&mut self, may_redirect: bool) -> Result<Vec<Errand>, Ended> {
         let (mut redirected, mut heard) = (Vec::new(), Instant::now());
         while self.nodes.iter().any(|node| !node.awaited.is_empty()) {
-            let ready = self.ready().map_err(|error| told(&error))?;
+            let ready = self.ready().map_err(|error| report_lost(&error))?;
             for (at, (readable, writable)) in ready.into_iter().enumerate() {
                 if writable {
-                    self.nodes[at].send().map_err(|error| told(&error))?;
+                    self.nodes[at].send().map_err(|error| report_lost(&error))?;
                 }
                 if !readable {
                     continue;
                 }
                 heard = Instant::now();
-                for (request, reply) in self.nodes[at].receive().map_err(|error| told(&error))? {
+                for (request, reply) in
+                    self.nodes[at].receive().map_err(|error| report_lost(&error))?
+                {
                     let errand = may_redirect.then(|| self.redirection(at, request, &reply));
                     match errand.transpose()?.flatten() {
                         Some(errand) => redirected.push(errand),
@@ -459,7 +464,7 @@ fn cut(decoder: &mut RequestDecoder, input: &mut Vec<u8>) -> Result<Vec<Vec<Vec<
     Ok(batch)
 }
 
-fn told(error: &LinkError) -> Ended {
+fn report_lost(error: &LinkError) -> Ended {
     let _ = lost(error);
     Ended
 }

@@ -91,7 +91,7 @@ pub(crate) fn fetch(link: &mut Link, path: &[u8]) -> Result<(), Refused> {
 /// If the connection fails.
 pub(crate) fn configure(link: &mut Link, name: &str, value: &str) -> Result<bool, Refused> {
     screen::warn(format!("sending REPLCONF {name} {value}\n"));
-    let reply = link.ask(&["REPLCONF", name, value]).map_err(|error| said(&error))?;
+    let reply = link.request(&["REPLCONF", name, value]).map_err(|error| said(&error))?;
     if let Some(text) = reply.as_error() {
         let text = String::from_utf8_lossy(text);
         screen::warn(format!("REPLCONF {name} error: {text}\n"));

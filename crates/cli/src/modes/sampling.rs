@@ -3,7 +3,7 @@
 //! MONITOR costs the server time for each request, so it runs only in short bursts. A burst ends after [`BURST`] or
 //! [`LINES_MAX`] requests, and the connection is closed, which ends MONITOR immediately.
 
-use super::Asked;
+use super::LinkResult;
 use crate::keyspec::CommandKeys;
 use crate::link::{Link, LinkError};
 use crate::quote::{leading_number, split};
@@ -45,8 +45,8 @@ impl KeySample {
     ///
     /// # Errors
     /// If the connection fails.
-    pub(super) fn new(link: &mut Link) -> Asked<KeySample> {
-        let commands = CommandKeys::of(&link.ask(&["COMMAND"])?);
+    pub(super) fn new(link: &mut Link) -> LinkResult<KeySample> {
+        let commands = CommandKeys::of(&link.request(&["COMMAND"])?);
         Ok(KeySample { commands, ..KeySample::default() })
     }
 
@@ -58,8 +58,8 @@ impl KeySample {
         &mut self,
         mut link: Link,
         is_counted: impl Fn(&[u8]) -> bool,
-    ) -> Asked<Result<(), String>> {
-        if let Some(text) = link.ask(&["MONITOR"])?.as_error() {
+    ) -> LinkResult<Result<(), String>> {
+        if let Some(text) = link.request(&["MONITOR"])?.as_error() {
             return Ok(Err(String::from_utf8_lossy(text).into_owned()));
         }
         let begin = Instant::now();

@@ -17,7 +17,7 @@ pub(super) fn run(session: &mut Session) -> i32 {
     };
     let mut requests_before = 0;
     for line in 0u64.. {
-        let reply = match session.ask(&["INFO"]) {
+        let reply = match session.request(&["INFO"]) {
             Ok(reply) => reply,
             Err(error) => return super::lost(&error),
         };
@@ -33,9 +33,9 @@ pub(super) fn run(session: &mut Session) -> i32 {
         let requests = number(&info, "total_commands_processed");
         let more = if line == 0 { 0 } else { requests - requests_before };
         requests_before = requests;
-        let told = format!("{requests} (+{more})");
+        let requests_text = format!("{requests} (+{more})");
         screen::print(format!(
-            "{:<11}{:<9}{:<8}{:<8}{told:<19} {:<12}{}\n",
+            "{:<11}{:<9}{:<8}{:<8}{requests_text:<19} {:<12}{}\n",
             keys(&info),
             size(number(&info, "used_memory")),
             number(&info, "connected_clients"),

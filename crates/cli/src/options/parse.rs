@@ -2,7 +2,7 @@
 //! are parsed as in C, up to the first invalid character, because scripts rely on it.
 
 use super::table::own;
-use super::table::{self, Does, Told};
+use super::table::{self, InfoRequest, OptionAction};
 use super::{Mode, Options, Refusal, Request, Shell};
 use crate::quote::leading_number;
 use std::os::unix::ffi::OsStringExt;
@@ -93,13 +93,13 @@ pub(crate) fn parse(words: Vec<Vec<u8>>, for_people: bool) -> Result<Request, Re
         let name = String::from_utf8_lossy(&word).into_owned();
         let is_last = words.left() == 0;
         match table::find(&name).map(|row| row.does) {
-            Some(Does::Flag(set)) => set(&mut options),
-            Some(Does::Value(set)) if !is_last => set(&mut options, &mut words)?,
+            Some(OptionAction::Flag(set)) => set(&mut options),
+            Some(OptionAction::Value(set)) if !is_last => set(&mut options, &mut words)?,
             // `-h` without a value prints the help, as in many programs.
-            Some(Does::Value(_)) if name == "-h" => return Ok(Request::Help),
-            Some(Does::Value(_)) if name == "--cluster" => return Err(Refusal::Usage),
-            Some(Does::Tells(told)) => return tell(told, &mut words),
-            Some(Does::Value(_)) | None => {
+            Some(OptionAction::Value(_)) if name == "-h" => return Ok(Request::Help),
+            Some(OptionAction::Value(_)) if name == "--cluster" => return Err(Refusal::Usage),
+            Some(OptionAction::Prints(info)) => return info_request(info, &mut words),
+            Some(OptionAction::Value(_)) | None => {
                 return Err(Refusal::Because(format!(
                     "Unrecognized option or bad number of args for: '{name}'\n"
                 )));
@@ -118,12 +118,12 @@ pub(crate) fn parse(words: Vec<Vec<u8>>, for_people: bool) -> Result<Request, Re
     Ok(Request::Run(Box::new(options)))
 }
 
-fn tell(told: Told, words: &mut Words) -> Result<Request, Refusal> {
-    Ok(match told {
-        Told::Help => Request::Help,
-        Told::Version => Request::Version,
-        Told::Manual => Request::Manual,
-        Told::Completions => {
+fn info_request(info: InfoRequest, words: &mut Words) -> Result<Request, Refusal> {
+    Ok(match info {
+        InfoRequest::Help => Request::Help,
+        InfoRequest::Version => Request::Version,
+        InfoRequest::Manual => Request::Manual,
+        InfoRequest::Completions => {
             let name = words.text();
             let unknown = format!("No completions for '{name}', but for bash, zsh and fish\n");
             Request::Completions(Shell::of(&name).ok_or(Refusal::Because(unknown))?)

@@ -15,16 +15,17 @@ pub(super) fn question(session: &mut Session, words: &[Vec<u8>]) -> Option<Strin
     // In a transaction, DBSIZE would be queued.
     let keys = match session.is_in_transaction() || session.is_subscribed() {
         true => None,
-        false => {
-            session.ask(&["DBSIZE"]).ok().and_then(|reply| u64::try_from(reply.as_integer()?).ok())
-        }
+        false => session
+            .request(&["DBSIZE"])
+            .ok()
+            .and_then(|reply| u64::try_from(reply.as_integer()?).ok()),
     };
-    let here = keys.map_or_else(|| "all keys".to_owned(), |keys| counted(keys, "key"));
+    let which = keys.map_or_else(|| "all keys".to_owned(), |keys| counted(keys, "key"));
     Some(match name.as_slice() {
         b"flushall" => "FLUSHALL deletes the keys of all databases. Continue? [y/N] ".to_owned(),
-        b"flushdb" => format!("FLUSHDB deletes {here} of this database. Continue? [y/N] "),
+        b"flushdb" => format!("FLUSHDB deletes {which} of this database. Continue? [y/N] "),
         b"keys" if keys.is_some_and(|keys| keys > KEYS_MIN) => {
-            format!("KEYS reads {here} and blocks the server for this time. Continue? [y/N] ")
+            format!("KEYS reads {which} and blocks the server for this time. Continue? [y/N] ")
         }
         _ => return None,
     })

@@ -9,7 +9,7 @@ pub(super) fn docs(session: &mut Session) -> Option<Docs> {
     if !session.is_connected() {
         return None;
     }
-    let reply = session.ask(&["COMMAND", "DOCS"]).ok()?;
+    let reply = session.request(&["COMMAND", "DOCS"]).ok()?;
     let docs = Docs::of(&reply);
     (!docs.entries.is_empty()).then_some(docs)
 }

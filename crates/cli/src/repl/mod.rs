@@ -37,7 +37,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::time::{Duration, Instant};
 
 /// If a command takes at least this long, its duration is printed.
-const TOLD_FROM: Duration = Duration::from_millis(500);
+const PRINTED_DURATION_MIN: Duration = Duration::from_millis(500);
 
 /// Maximum length of a line from a pipe. It leaves room for an argument of the maximum length.
 const LINE_BYTES_MAX: u64 = 1 << 30;
@@ -324,7 +324,7 @@ fn command(session: &mut Session, words: &[Vec<u8>], repeat: i64) {
         let _ = session.connect(Loudness::Quiet);
     }
     let took = begin.elapsed();
-    if took >= TOLD_FROM && session.options.output == Output::Standard {
+    if took >= PRINTED_DURATION_MIN && session.options.output == Output::Standard {
         screen::print(format!("({:.2}s)\n", took.as_secs_f64()));
     }
     screen::flush();

@@ -74,7 +74,7 @@ impl KeyNames {
     fn names(&mut self, word: &TypedWord, end: Instant) -> Option<BTreeSet<Vec<u8>>> {
         let session = self.session.as_mut()?;
         if self.commands.is_none() {
-            self.commands = Some(CommandKeys::of(&session.ask(&["COMMAND"]).ok()?));
+            self.commands = Some(CommandKeys::of(&session.request(&["COMMAND"]).ok()?));
         }
         let mut names = BTreeSet::new();
         if !word.is_key(self.commands.as_ref()?) {
@@ -84,7 +84,7 @@ impl KeyNames {
         let mut cursor = b"0".to_vec();
         while Instant::now() < end && names.len() < NAMES_MAX {
             let reply = session
-                .ask(&[&b"SCAN"[..], &cursor, b"MATCH", &pattern, b"COUNT", STEP.as_bytes()])
+                .request(&[&b"SCAN"[..], &cursor, b"MATCH", &pattern, b"COUNT", STEP.as_bytes()])
                 .ok()?;
             let [next, keys] = reply.as_slice()? else { return None };
             cursor = next.as_bytes()?.to_vec();

@@ -17,7 +17,7 @@ use std::rc::Rc;
 
 /// A failure that has already been reported to the user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Told;
+pub(crate) struct AlreadyReported;
 
 /// Whether the failure of a new connection is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,12 +130,12 @@ impl Session {
     ///
     /// # Errors
     /// If the connection fails.
-    pub(crate) fn connect(&mut self, loudness: Loudness) -> Result<(), Told> {
+    pub(crate) fn connect(&mut self, loudness: Loudness) -> Result<(), AlreadyReported> {
         self.open().map_err(|failure| {
             if loudness == Loudness::Loud || !matches!(failure, ConnectFailure::Unreachable(_)) {
                 self.print(&failure);
             }
-            Told
+            AlreadyReported
         })
     }
 
@@ -185,10 +185,10 @@ impl Session {
     }
 
     /// Selects the database that the user wants. A failure is printed.
-    pub(super) fn select(&mut self) -> Result<(), Told> {
+    pub(super) fn select(&mut self) -> Result<(), AlreadyReported> {
         self.select_database().map_err(|failure| {
             self.print(&failure);
-            Told
+            AlreadyReported
         })
     }
 
@@ -212,7 +212,7 @@ impl Session {
                 self.speaks_resp3 = true;
                 Ok(())
             }
-            Protocol::Resp3IfKnown => match self.ask(&words) {
+            Protocol::Resp3IfKnown => match self.request(&words) {
                 Ok(reply) => {
                     self.speaks_resp3 = reply.as_error().is_none();
                     Ok(())
@@ -224,7 +224,7 @@ impl Session {
 
     /// Sends a command that must succeed.
     fn demand(&mut self, words: &[Vec<u8>], failure: &str) -> Result<(), ConnectFailure> {
-        let reply = self.ask(words).map_err(|_| ConnectFailure::Lost)?;
+        let reply = self.request(words).map_err(|_| ConnectFailure::Lost)?;
         match reply.as_error() {
             Some(text) => {
                 let text = String::from_utf8_lossy(text);
@@ -238,19 +238,19 @@ impl Session {
     ///
     /// # Errors
     /// If the connection fails.
-    pub(crate) fn ask<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<Value, LinkError> {
-        self.link.as_mut().ok_or(LinkError::Closed)?.ask(words)
+    pub(crate) fn request<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<Value, LinkError> {
+        self.link.as_mut().ok_or(LinkError::Closed)?.request(words)
     }
 
     /// Sends all requests together, and waits for all replies.
     ///
     /// # Errors
     /// If the connection fails.
-    pub(crate) fn ask_all<W: AsRef<[u8]>>(
+    pub(crate) fn request_all<W: AsRef<[u8]>>(
         &mut self,
         requests: &[Vec<W>],
     ) -> Result<Vec<Value>, LinkError> {
-        self.link.as_mut().ok_or(LinkError::Closed)?.ask_all(requests)
+        self.link.as_mut().ok_or(LinkError::Closed)?.request_all(requests)
     }
 
     /// From now on, Ctrl-C ends waits of this and all later connections.

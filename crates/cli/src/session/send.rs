@@ -2,7 +2,7 @@
 //! commands start.
 
 use super::subscribed::{Subscription, kind_of};
-use super::{Debug, Loudness, Session, Told};
+use super::{AlreadyReported, Debug, Loudness, Session};
 use crate::format::Output;
 use crate::link::LinkError;
 use crate::{modes, screen};
@@ -27,18 +27,18 @@ impl Session {
     ///
     /// # Errors
     /// If there is no connection, or it has failed.
-    pub(crate) fn issue(&mut self, words: &[Vec<u8>], repeat: i64) -> Result<(), Told> {
+    pub(crate) fn issue(&mut self, words: &[Vec<u8>], repeat: i64) -> Result<(), AlreadyReported> {
         loop {
             if self.is_redirected || self.link.is_none() {
                 let connected = self.connect(Loudness::Loud);
                 self.is_redirected = false;
                 if connected.is_err() && self.link.is_none() {
-                    return Err(Told);
+                    return Err(AlreadyReported);
                 }
             }
             if self.is_asking {
                 self.is_asking = false;
-                if let Err(error) = self.ask(&["ASKING"]) {
+                if let Err(error) = self.request(&["ASKING"]) {
                     return Err(self.dropped(&error));
                 }
             }
@@ -46,7 +46,7 @@ impl Session {
                 Ok(()) => {}
                 Err(LinkError::Interrupted) => {
                     self.leave_subscription();
-                    return Err(Told);
+                    return Err(AlreadyReported);
                 }
                 Err(error) => return Err(self.dropped(&error)),
             }
@@ -61,9 +61,12 @@ impl Session {
     ///
     /// # Errors
     /// If a connection fails, or too many nodes redirect the request.
-    pub(crate) fn ask_node<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<Value, LinkError> {
+    pub(crate) fn request_following_redirects<W: AsRef<[u8]>>(
+        &mut self,
+        words: &[W],
+    ) -> Result<Value, LinkError> {
         for _ in 0..REDIRECTIONS_MAX {
-            let value = self.ask(words)?;
+            let value = self.request(words)?;
             if !self.options.cluster_mode || !self.redirect(&value) {
                 return Ok(value);
             }
@@ -71,20 +74,20 @@ impl Session {
             self.is_redirected = false;
             connected.map_err(|_| LinkError::Closed)?;
             if std::mem::take(&mut self.is_asking) {
-                self.ask(&["ASKING"])?;
+                self.request(&["ASKING"])?;
             }
         }
         Err(LinkError::Protocol("Too many redirections".to_owned()))
     }
 
     /// Prints the error and drops the connection.
-    pub(super) fn dropped(&mut self, error: &LinkError) -> Told {
+    pub(super) fn dropped(&mut self, error: &LinkError) -> AlreadyReported {
         screen::warn(format!("Error: {error}\n"));
         self.link = None;
         self.in_multi = false;
         self.is_subscribed = false;
         self.database = 0;
-        Told
+        AlreadyReported
     }
 
     fn send(&mut self, words: &[Vec<u8>], mut repeat: i64) -> Result<(), LinkError> {
@@ -113,7 +116,7 @@ impl Session {
                 }
                 Kind::Other => {}
             }
-            self.read_answer(&command, words, verbatim)?;
+            self.read_replies(&command, words, verbatim)?;
             self.follow_state(&command, words);
             if self.is_redirected {
                 break;
@@ -129,7 +132,7 @@ impl Session {
 
     /// Reads and prints the reply to a command, and the messages before it. The reply to a subscription command is one
     /// message for each channel.
-    fn read_answer(
+    fn read_replies(
         &mut self,
         command: &[u8],
         words: &[Vec<u8>],

@@ -1,7 +1,7 @@
 //! The subscribed mode: the replies to subscription commands, and waiting for messages while the user may type the next
 //! command at any moment.
 
-use super::{Loudness, Session, Told};
+use super::{AlreadyReported, Loudness, Session};
 use crate::format::Output;
 use crate::link::{LinkError, Woken};
 use crate::screen;
@@ -109,7 +109,7 @@ impl Session {
     ///
     /// # Errors
     /// Always, when the connection has ended.
-    pub(crate) fn messages(&mut self) -> Result<(), Told> {
+    pub(crate) fn messages(&mut self) -> Result<(), AlreadyReported> {
         self.awaits_reply = false;
         while self.is_subscribed {
             if let Err(error) = self.read_reply(false) {

@@ -30,7 +30,7 @@ impl Scripted {
     }
 
     /// Sets the reply. If the bytes do not end with a line end, the stream is closed after them.
-    pub(crate) fn answer(&self, bytes: &[u8]) {
+    pub(crate) fn reply(&self, bytes: &[u8]) {
         *self.reply.lock().expect("no thread panics") = bytes.to_vec();
     }
 }

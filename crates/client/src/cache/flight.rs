@@ -8,7 +8,7 @@ use super::store::{Store, Value};
 use crate::error::{Phase, Result};
 use crate::lane::cell::{Submitted, timeout};
 use crate::lane::slot::Slot;
-use crate::lane::{Answer, Lane, Waiting};
+use crate::lane::{Lane, ReplyResult, Waiting};
 use crate::poison::lock;
 use crate::reply::{FromReply, Reply};
 use crate::request::Request;
@@ -98,7 +98,7 @@ impl Flight {
     pub(super) fn advance(self: &Arc<Flight>) {
         let waker = Waker::from(Arc::clone(self));
         let mut state = lock(&self.state);
-        let answer = match std::mem::replace(&mut state.stage, Stage::Done) {
+        let result = match std::mem::replace(&mut state.stage, Stage::Done) {
             Stage::Unsent(_) if self.has_timed_out() => Err(timeout(Phase::Queued, None)),
             Stage::Unsent(requests) => match self.lane.submit(&requests, self.timeout, &waker) {
                 Ok(Submitted::Waits(slot)) => {
@@ -116,15 +116,15 @@ impl Flight {
                     state.stage = Stage::Sent(slot);
                     return;
                 }
-                Poll::Ready(answer) => {
+                Poll::Ready(result) => {
                     Slot::give_back(slot);
-                    answer
+                    result
                 }
             },
             Stage::Done => return,
         };
         drop(state);
-        self.complete(answer);
+        self.complete(result);
     }
 
     fn has_timed_out(&self) -> bool {
@@ -132,9 +132,9 @@ impl Flight {
     }
 
     /// Stores the reply, if permitted, and passes it to all waiting callers.
-    fn complete(self: &Arc<Flight>, answer: Answer) {
-        let answer = answer.and_then(|replies| self.split_replies(&replies));
-        let (answer, value) = match answer {
+    fn complete(self: &Arc<Flight>, result: ReplyResult) {
+        let result = result.and_then(|replies| self.split_replies(&replies));
+        let (result, value) = match result {
             Ok((reply, until)) => {
                 let has_timed_out = until.is_some_and(|until| until <= Instant::now());
                 let (reply, since) = (own(&reply), self.since);
@@ -144,14 +144,14 @@ impl Flight {
             Err(error) => (Err(error), None),
         };
         if self.command.is_empty() {
-            self.store.ping_ended(answer.is_ok());
+            self.store.ping_ended(result.is_ok());
         } else {
             self.store.settle(self, value);
         }
         // From now on, no caller joins the request.
         let waiting = std::mem::take(&mut lock(&self.state).waiting);
         for slot in waiting {
-            if let Some(waker) = slot.answer(answer.clone()) {
+            if let Some(waker) = slot.complete(result.clone()) {
                 waker.wake();
             }
         }

@@ -241,7 +241,7 @@ impl Connection {
         if self.protocol < 3 {
             return Err(needs_resp3("the server does not support it"));
         }
-        let replies = self.ask(std::slice::from_ref(request)).await?;
+        let replies = self.request(std::slice::from_ref(request)).await?;
         replies.iter().try_for_each(|reply| reply.read::<()>())
     }
 }

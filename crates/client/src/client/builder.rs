@@ -483,8 +483,8 @@ impl Builder {
             // The caller may have stopped waiting.
             let _ = sender.send(opening.first().await);
         });
-        let gone = |_| Error::new(Kind::Closed, "the thread of the client has ended");
-        let first = receiver.recv().map_err(gone)??;
+        let ended = |_| Error::new(Kind::Closed, "the thread of the client has ended");
+        let first = receiver.recv().map_err(ended)??;
         Ok(options.start(&handle, first, Some(runtime)))
     }
 

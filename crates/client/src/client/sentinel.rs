@@ -73,10 +73,10 @@ impl Destination {
             Destination::Fixed => Ok((fixed.clone(), 0)),
             Destination::Primary(sentinels) => {
                 let switches = sentinels.switches();
-                let report = sentinels.ask().await?;
+                let report = sentinels.query().await?;
                 Ok((sentinels.agreed(report.primary).await, switches))
             }
-            Destination::Sentinel(sentinels) => Ok((sentinels.ask().await?.sentinel, 0)),
+            Destination::Sentinel(sentinels) => Ok((sentinels.query().await?.sentinel, 0)),
         }
     }
 
@@ -203,16 +203,16 @@ impl Sentinels {
 
     /// Queries the sentinels one after another. If a sentinel is slow, the next one is queried as well. The first reply
     /// counts.
-    async fn ask(&self) -> Result<SentinelReport> {
+    async fn query(&self) -> Result<SentinelReport> {
         let mut waiting = self.lock().known();
-        let mut asked = JoinSet::new();
+        let mut queries = JoinSet::new();
         let mut errors = String::new();
         loop {
             if let Some(sentinel) = waiting.pop_front() {
-                asked.spawn(ask_one(self.setup_for(sentinel), self.service.clone(), self.tls));
+                queries.spawn(query_one(self.setup_for(sentinel), self.service.clone(), self.tls));
             }
             tokio::select! {
-                Some(answer) = asked.join_next() => match answer {
+                Some(joined) = queries.join_next() => match joined {
                     Ok(Ok(report)) => {
                         self.learn(&report);
                         return Ok(report);
@@ -227,7 +227,7 @@ impl Sentinels {
                 },
                 () = sleep(STAGGER), if !waiting.is_empty() => {}
             }
-            if asked.is_empty() && waiting.is_empty() {
+            if queries.is_empty() && waiting.is_empty() {
                 let text = format!("no sentinel names the primary of '{}': ", self.service);
                 return Err(Error::new(Kind::Disconnected, text + &errors));
             }
@@ -239,7 +239,7 @@ impl Sentinels {
     /// # Errors
     /// No sentinel replies, or none knows the service.
     pub(crate) async fn replicas(&self) -> Result<Vec<Address>> {
-        let report = self.ask().await?;
+        let report = self.query().await?;
         let primary = self.lock().primary.clone();
         let mut replicas = report.replicas;
         replicas.retain(|replica| Some(replica) != primary.as_ref());
@@ -286,14 +286,14 @@ impl Sentinels {
     /// The primary to use if a sentinel reports this one. If it differs from the known primary, the majority decides,
     /// because a sentinel may be cut off from the others.
     async fn agreed(&self, said: Address) -> Address {
-        let (said, known, asked) = {
+        let (said, known, voters) = {
             let state = self.lock();
             (state.corrected(said), state.primary.clone(), state.known())
         };
         let Some(known) = known.filter(|known| *known != said) else { return said };
         let mut votes = JoinSet::new();
-        for sentinel in asked {
-            votes.spawn(ask_one(self.setup_for(sentinel), self.service.clone(), self.tls));
+        for sentinel in voters {
+            votes.spawn(query_one(self.setup_for(sentinel), self.service.clone(), self.tls));
         }
         let (mut pros, mut cons) = (0, 0);
         let count = async {
@@ -310,7 +310,7 @@ impl Sentinels {
 
     async fn look(&self) {
         // While no sentinel replies, nothing changes.
-        if let Ok(report) = self.ask().await {
+        if let Ok(report) = self.query().await {
             let primary = self.agreed(report.primary).await;
             self.observe(None, primary);
         }
@@ -356,13 +356,13 @@ fn address(host: &str, port: &str, tls: bool) -> Option<Address> {
 type PendingReport = Pin<Box<dyn Future<Output = Result<SentinelReport>> + Send>>;
 
 /// Queries one sentinel. The future is boxed, because opening a connection may itself query sentinels.
-fn ask_one(setup: Setup, service: String, tls: bool) -> PendingReport {
+fn query_one(setup: Setup, service: String, tls: bool) -> PendingReport {
     Box::pin(async move {
         let sentinel = setup.address.clone();
         let failed = |error: Error| {
             Error::new(Kind::Disconnected, format!("{sentinel} says: {}", error.message()))
         };
-        let asking = async {
+        let exchange = async {
             let mut connection = open(&setup).await?;
             let request = |name: &str| {
                 let mut request = Request::new(name, Traits::default());
@@ -372,11 +372,11 @@ fn ask_one(setup: Setup, service: String, tls: bool) -> PendingReport {
             let requests =
                 ["SENTINEL GET-MASTER-ADDR-BY-NAME", "SENTINEL SENTINELS", "SENTINEL REPLICAS"]
                     .map(request);
-            connection.ask(&requests).await
+            connection.request(&requests).await
         };
         let unanswered = |_| Err(Error::new(Kind::Disconnected, "no reply within the time limit"));
-        let asked = tokio::time::timeout(setup.connect_timeout, asking).await;
-        let replies = asked.unwrap_or_else(unanswered).map_err(failed)?;
+        let outcome = tokio::time::timeout(setup.connect_timeout, exchange).await;
+        let replies = outcome.unwrap_or_else(unanswered).map_err(failed)?;
         let [primary, others, replicas] = &replies[..] else {
             return Err(failed(Error::new(Kind::Protocol, "an unexpected reply")));
         };
@@ -439,11 +439,11 @@ async fn hear_all(sentinels: Arc<Sentinels>, handle: Handle) {
     loop {
         let known = sentinels.lock().known();
         heard.retain(|address, listener| {
-            let stays = known.contains(address);
-            if !stays {
+            let is_known = known.contains(address);
+            if !is_known {
                 listener.abort();
             }
-            stays
+            is_known
         });
         for address in known {
             let listen = || {

@@ -65,7 +65,7 @@ enum Outcome {
     Handled,
     Failed(String),
     /// The entry's retry was due, but the entry is no longer pending.
-    Gone,
+    Removed,
     /// The server could not record the new attempt.
     NotStarted,
 }
@@ -209,7 +209,7 @@ where
                 if is_again {
                     match ledger::count_attempt(&db, &plan, &message).await {
                         Ok(true) => {}
-                        Ok(false) => return Outcome::Gone,
+                        Ok(false) => return Outcome::Removed,
                         Err(_) => return Outcome::NotStarted,
                     }
                 }
@@ -312,7 +312,7 @@ where
                 });
                 self.queue.again(id, Instant::now() + rest);
             }
-            Outcome::Gone => {
+            Outcome::Removed => {
                 self.queue.settle(held.key.as_ref());
                 self.held.remove(&id);
             }

@@ -5,7 +5,7 @@ use super::io::Writer;
 use super::pool::PoolSlot;
 use super::slot::Slot;
 use super::wait_queue::{WAITING_MAX, WaitQueue};
-use super::{Answer, Waiting};
+use super::{ReplyResult, Waiting};
 use crate::command::Replay;
 use crate::error::{Error, Kind, Phase, Result};
 use crate::observe::{Counts, Tallies};
@@ -359,7 +359,7 @@ impl Shared {
         };
         woken.into_iter().for_each(Waker::wake);
         for mut entry in entries {
-            if let Some(waker) = entry.answer(Err(error.clone())) {
+            if let Some(waker) = entry.complete(Err(error.clone())) {
                 waker.wake();
             }
         }
@@ -374,7 +374,7 @@ impl Shared {
             let mut sent = cell.sent_by_callers;
             for entry in &mut cell.entries {
                 if sent == 0 {
-                    woken.extend(entry.answer(Err(retired())));
+                    woken.extend(entry.complete(Err(retired())));
                 }
                 sent = sent.saturating_sub(entry.len);
             }
@@ -406,7 +406,7 @@ impl Shared {
                         self.tallies.timeouts.add(1);
                         let error = errors[usize::from(phase == Phase::Sent)]
                             .get_or_insert_with(|| timeout(phase, cell.failure.as_ref()));
-                        over.extend(entry.answer(Err(error.clone())));
+                        over.extend(entry.complete(Err(error.clone())));
                     }
                 }
                 over.extend(cell.drop_abandoned());
@@ -454,9 +454,9 @@ impl Entry {
     /// Delivers the result to the waiting caller, once. Returns the waker to wake.
     #[inline]
     #[must_use]
-    pub(crate) fn answer(&mut self, answer: Answer) -> Option<Waker> {
+    pub(crate) fn complete(&mut self, result: ReplyResult) -> Option<Waker> {
         // The slot is released before its caller wakes, so that the caller can reuse it.
-        self.slot.take()?.answer(answer)
+        self.slot.take()?.complete(result)
     }
 
     /// Reports whether a caller waits for the result, or will find it later.
@@ -476,7 +476,7 @@ impl Entry {
 impl Drop for Entry {
     fn drop(&mut self) {
         if self.slot.is_some()
-            && let Some(waker) = self.answer(Err(closed().after_sending()))
+            && let Some(waker) = self.complete(Err(closed().after_sending()))
         {
             waker.wake();
         }

@@ -349,14 +349,14 @@ impl Connection {
             select.arg(setup.db);
             first.push(select);
         }
-        let replies = self.ask(&first).await.map_err(|error| self.suspect_tls(error))?;
+        let replies = self.request(&first).await.map_err(|error| self.suspect_tls(error))?;
         for (at, reply) in replies.iter().enumerate() {
             if role_at == Some(at) {
                 self.check_role(reply)?;
             }
-            let answer = reply.read::<Reply>();
+            let result = reply.read::<Reply>();
             let is_select = setup.db != 0 && at + 1 == replies.len();
-            match answer {
+            match result {
                 Ok(reply) if at == 0 && version == 3 => {
                     self.server = reply
                         .read::<HashMap<String, brisk_resp::reply::value::Value>>()?
@@ -422,7 +422,7 @@ impl Connection {
     }
 
     /// Sends requests and waits for all replies.
-    pub(crate) async fn ask(&mut self, requests: &[Request]) -> Result<Vec<Reply>> {
+    pub(crate) async fn request(&mut self, requests: &[Request]) -> Result<Vec<Reply>> {
         let mut out = Vec::new();
         requests.iter().for_each(|request| request.encode(&mut out));
         let lost = |error: std::io::Error| Error::socket("", error);

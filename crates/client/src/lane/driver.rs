@@ -305,12 +305,12 @@ impl<'a> Link<'a> {
             self.wave_left = self.wave();
         }
         let was_busy = !self.in_flight.is_empty();
-        let answered = self.read(cx)?;
+        let has_delivered = self.read(cx)?;
         self.check_probe(cx)?;
         if self.in_flight.is_demoted_and_done(&self.task.shared) {
             return Err(lost("the server is a replica now"));
         }
-        if (answered || was_busy) && !self.has_yielded {
+        if (has_delivered || was_busy) && !self.has_yielded {
             // Woken callers, and those that are about to submit, run before the next write.
             self.has_yielded = true;
             cx.waker().wake_by_ref();
@@ -350,9 +350,9 @@ impl<'a> Link<'a> {
     }
 
     fn read_all(&mut self, cx: &mut Context<'_>) -> Result<bool> {
-        let mut answered = false;
+        let mut has_delivered = false;
         if std::mem::take(&mut self.has_unanswered) {
-            answered |= self.answer()?;
+            has_delivered |= self.deliver()?;
         }
         for turn in 0.. {
             if self.has_unanswered {
@@ -371,21 +371,21 @@ impl<'a> Link<'a> {
                 Poll::Ready(Ok(read)) => {
                     self.heard = true;
                     self.task.shared.tallies.received_bytes.add(read);
-                    answered |= self.answer()?;
+                    has_delivered |= self.deliver()?;
                 }
                 Poll::Ready(Err(error)) => return Err(Error::socket("", error)),
             }
         }
-        Ok(answered)
+        Ok(has_delivered)
     }
 
     /// Delivers complete replies to their callers.
-    fn answer(&mut self) -> Result<bool> {
-        let mut answered = false;
+    fn deliver(&mut self) -> Result<bool> {
+        let mut has_delivered = false;
         loop {
             if self.wave_left == 0 {
                 self.has_unanswered = !self.buffer.is_empty();
-                return Ok(answered);
+                return Ok(has_delivered);
             }
             let unread = self.buffer.get(self.in_flight.seen_bytes()..).unwrap_or_default();
             let len = match self.scanner.scan(unread)? {
@@ -394,7 +394,7 @@ impl<'a> Link<'a> {
                     if need > READ_BYTES {
                         self.buffer.reserve(need.min(CLAIMED_BYTES_MAX));
                     }
-                    return Ok(answered);
+                    return Ok(has_delivered);
                 }
             };
             if unread.first() == Some(&b'>') {
@@ -411,9 +411,9 @@ impl<'a> Link<'a> {
                 continue;
             }
             let reply = Reply::cut(&mut self.buffer, self.in_flight.seen_bytes());
-            self.wakers.extend(self.in_flight.answer(reply, is_abort));
+            self.wakers.extend(self.in_flight.deliver(reply, is_abort));
             self.wave_left -= 1;
-            (answered, self.was_useful) = (true, true);
+            (has_delivered, self.was_useful) = (true, true);
         }
     }
 

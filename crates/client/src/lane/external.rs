@@ -109,7 +109,7 @@ pub(super) fn auth(login: &Login) -> Request {
 /// Sends a request between the requests of callers.
 async fn send(shared: &Shared, request: &Request) -> Result<()> {
     let mut sent = None;
-    let answer = poll_fn(|cx| match sent.take() {
+    let result = poll_fn(|cx| match sent.take() {
         None => match shared.submit(slice::from_ref(request), None, cx.waker()) {
             Ok(Submitted::Waits(slot)) => {
                 sent = Some(slot);
@@ -120,9 +120,9 @@ async fn send(shared: &Shared, request: &Request) -> Result<()> {
             Err(error) => Poll::Ready(Err(error)),
         },
         Some(slot) => match slot.poll(cx.waker()) {
-            Poll::Ready(answer) => {
+            Poll::Ready(result) => {
                 Slot::give_back(slot);
-                Poll::Ready(answer)
+                Poll::Ready(result)
             }
             Poll::Pending => {
                 sent = Some(slot);
@@ -130,5 +130,5 @@ async fn send(shared: &Shared, request: &Request) -> Result<()> {
             }
         },
     });
-    answer.await.and_then(|reply: Reply| reply.read())
+    result.await.and_then(|reply: Reply| reply.read())
 }

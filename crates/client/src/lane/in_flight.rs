@@ -119,7 +119,7 @@ impl InFlight {
     }
 
     /// Counts a reply of `len` bytes. Returns true if it is the last reply of its entry. In that case, call
-    /// [`InFlight::answer`].
+    /// [`InFlight::deliver`].
     ///
     /// # Errors
     /// No request is waiting for a reply.
@@ -147,10 +147,10 @@ impl InFlight {
 
     /// Delivers the replies to the waiting caller, if there is one. Returns the waker to wake.
     #[must_use]
-    pub(super) fn answer(&mut self, reply: Reply, is_abort: bool) -> Option<Waker> {
+    pub(super) fn deliver(&mut self, reply: Reply, is_abort: bool) -> Option<Waker> {
         let rejected = std::mem::take(&mut self.rejected);
         // The server executed nothing, and the caller sends the request again.
-        let answer = match rejected == self.seen || (rejected > 0 && is_abort) {
+        let result = match rejected == self.seen || (rejected > 0 && is_abort) {
             true => Err(Error::server(b"READONLY the server is a replica now")),
             false => Ok(reply),
         };
@@ -158,15 +158,15 @@ impl InFlight {
         let mut entry = self.entries.pop_front()?;
         self.own_timeouts -= usize::from(entry.timeout.is_some());
         self.freed += entry.cost();
-        entry.answer(answer)
+        entry.complete(result)
     }
 
     /// Takes over the entries that callers have written themselves. An entry that is still being written is taken only
     /// if its reply has arrived, which shows that all of it was sent. Otherwise the owner of the remaining bytes would
     /// be unknown.
-    fn take_sent(&mut self, shared: &Shared, is_answered: bool) {
+    fn take_sent(&mut self, shared: &Shared, has_reply: bool) {
         let mut cell = shared.lock();
-        if cell.is_writing && !is_answered {
+        if cell.is_writing && !has_reply {
             return;
         }
         while let Some(entry) = cell.entries.front() {
@@ -309,7 +309,7 @@ impl InFlight {
         for entry in &mut self.entries {
             if entry.expires(now, &shared.bounds) {
                 shared.tallies.timeouts.add(1);
-                over.extend(entry.answer(Err(timeout(Phase::Sent, None))));
+                over.extend(entry.complete(Err(timeout(Phase::Sent, None))));
             } else if entry.is_awaited() && self.own_timeouts == 0 {
                 // All later entries were started later and have the same time limit.
                 break;
@@ -386,7 +386,7 @@ impl InFlight {
                 true => error.lost_at(Phase::Sent),
                 false => error.after_sending(),
             };
-            if let Some(waker) = entry.answer(Err(error)) {
+            if let Some(waker) = entry.complete(Err(error)) {
                 waker.wake();
             }
         }

@@ -133,4 +133,4 @@ fn unpaired() -> Error {
 pub(crate) type Waiting = crate::sync::Arc<Slot>;
 
 /// The result for a caller.
-pub(crate) type Answer = Result<Reply>;
+pub(crate) type ReplyResult = Result<Reply>;

@@ -9,7 +9,7 @@ use super::in_flight::{InFlight, NextStep, lost};
 use super::io::Writer;
 use super::pool::{Pool, PoolSlot};
 use super::slot::Slot;
-use super::{Answer, Waiting};
+use super::{ReplyResult, Waiting};
 use crate::command::Replay;
 use crate::error::{Error, Kind, Phase, Result};
 use crate::reply::Reply;
@@ -51,9 +51,9 @@ struct End {
     /// last entry accept all bytes.
     takes: Vec<usize>,
     received: Vec<u8>,
-    answered: usize,
+    replied: usize,
     /// The server replies to a request when this many of its bytes have arrived.
-    answers_at: usize,
+    replies_at: usize,
     /// The number of writes before the connection is cut.
     writes_left: usize,
     is_lost: bool,
@@ -63,16 +63,16 @@ struct End {
 
 impl Wire {
     fn new(takes: &[usize]) -> Wire {
-        Wire::answering(takes, LEN)
+        Wire::replying(takes, LEN)
     }
 
-    fn answering(takes: &[usize], answers_at: usize) -> Wire {
+    fn replying(takes: &[usize], replies_at: usize) -> Wire {
         let takes = takes.iter().rev().copied().collect();
         Wire(Arc::new(Mutex::new(End {
             takes,
             received: Vec::new(),
-            answered: 0,
-            answers_at,
+            replied: 0,
+            replies_at,
             writes_left: usize::MAX,
             is_lost: false,
             driver: None,
@@ -121,9 +121,9 @@ impl Wire {
     /// The next reply.
     fn read(&self, waker: &Waker) -> Poll<Result<Reply>> {
         let mut end = lock(&self.0);
-        if end.received.len() >= end.answered * LEN + end.answers_at {
-            let letter = end.received.get(end.answered * LEN + LEN - 3).copied().unwrap_or(b'?');
-            end.answered += 1;
+        if end.received.len() >= end.replied * LEN + end.replies_at {
+            let letter = end.received.get(end.replied * LEN + LEN - 3).copied().unwrap_or(b'?');
+            end.replied += 1;
             let reply = [b"$1\r\n", &[letter][..], b"\r\n"].concat();
             return Poll::Ready(Ok(Reply::small(&reply).expect("it is short")));
         }
@@ -200,7 +200,7 @@ impl Link {
             if self.flight.count(lane, reply.as_bytes().len(), false)? {
                 let reply = Reply::small(&self.seen).expect("it is short");
                 self.seen.clear();
-                self.flight.answer(reply, false).into_iter().for_each(Waker::wake);
+                self.flight.deliver(reply, false).into_iter().for_each(Waker::wake);
             }
         }
         loop {
@@ -263,28 +263,28 @@ fn submit(lane: &Arc<Shared>, letters: &str, bell: &Arc<Bell>) -> Result<Waiting
     }
 }
 
-fn answer(slot: Waiting, bell: &Arc<Bell>) -> Answer {
+fn wait_for_reply(slot: Waiting, bell: &Arc<Bell>) -> ReplyResult {
     let waker = Waker::from(Arc::clone(bell));
     loop {
-        if let Poll::Ready(answer) = slot.poll(&waker) {
+        if let Poll::Ready(result) = slot.poll(&waker) {
             Slot::give_back(slot);
-            return answer;
+            return result;
         }
         bell.0.wait();
     }
 }
 
 /// Submits a request and checks the reply: the caller's own letters, in order.
-fn ask(lane: &Arc<Shared>, letters: &str) -> Result<()> {
+fn request(lane: &Arc<Shared>, letters: &str) -> Result<()> {
     let bell = Bell::new();
-    let reply = answer(submit(lane, letters, &bell)?, &bell)?;
+    let reply = wait_for_reply(submit(lane, letters, &bell)?, &bell)?;
     assert_eq!(reply.as_bytes(), encoded_reply(letters), "nobody gets the reply of another");
     Ok(())
 }
 
-fn asks(lane: &Arc<Shared>, letters: &'static str) -> thread::JoinHandle<Result<()>> {
+fn request_in_thread(lane: &Arc<Shared>, letters: &'static str) -> thread::JoinHandle<Result<()>> {
     let lane = Arc::clone(lane);
-    thread::spawn(move || ask(&lane, letters))
+    thread::spawn(move || request(&lane, letters))
 }
 
 /// Reports whether the error is that of a lost connection: the command may have been executed.
@@ -316,8 +316,8 @@ fn two_concurrent_callers_get_their_own_replies_even_after_partial_writes() {
         check(|| {
             let (lane, wires) = (wide(), [Wire::new(takes)]);
             let driver = resting(&lane, &wires);
-            let other = asks(&lane, "B");
-            ask(&lane, "A").expect("nothing is lost");
+            let other = request_in_thread(&lane, "B");
+            request(&lane, "A").expect("nothing is lost");
             other.join().expect("it holds").expect("nothing is lost");
             lane.close();
             driver.join().expect("it holds");
@@ -331,8 +331,8 @@ fn two_concurrent_callers_get_their_own_replies_even_after_partial_writes() {
 }
 
 /// Checks what caller and server must agree on after the first connection was cut.
-fn agree(answer: Result<()>, letter: char, wires: &[Wire]) {
-    match answer {
+fn agree(result: Result<()>, letter: char, wires: &[Wire]) {
+    match result {
         Ok(()) => assert_eq!(times(wires, letter), 1),
         Err(error) => {
             assert!(is_lost(&error), "{error}");
@@ -349,12 +349,12 @@ fn a_connection_lost_during_a_callers_own_write_completes_each_call_once() {
         check(|| {
             let (lane, wires) = (wide(), [Wire::new(takes), Wire::new(&[])]);
             let driver = resting(&lane, &wires);
-            let caller = asks(&lane, "A");
+            let caller = request_in_thread(&lane, "A");
             wires[0].lose();
-            let answer = caller.join().expect("it holds");
+            let result = caller.join().expect("it holds");
             lane.close();
             driver.join().expect("it holds");
-            agree(answer, 'A', &wires);
+            agree(result, 'A', &wires);
         });
     }
 }
@@ -366,8 +366,8 @@ fn a_connection_lost_while_callers_queue_completes_each_call_once() {
             let first = Wire::new(takes).cut_after(writes);
             let (lane, wires) = (wide(), [first, Wire::new(&[])]);
             let driver = resting(&lane, &wires);
-            let other = asks(&lane, "B");
-            let mine = ask(&lane, "A");
+            let other = request_in_thread(&lane, "B");
+            let mine = request(&lane, "A");
             let theirs = other.join().expect("it holds");
             lane.close();
             driver.join().expect("it holds");
@@ -383,8 +383,8 @@ fn the_first_replies_to_a_batch_may_arrive_before_the_whole_batch_was_sent() {
         check(|| {
             let (lane, wires) = (wide(), [Wire::new(takes)]);
             let driver = resting(&lane, &wires);
-            let other = asks(&lane, "C");
-            ask(&lane, "AB").expect("nothing is wrong with that");
+            let other = request_in_thread(&lane, "C");
+            request(&lane, "AB").expect("nothing is wrong with that");
             other.join().expect("it holds").expect("nothing is wrong with that");
             lane.close();
             driver.join().expect("it holds");
@@ -399,12 +399,12 @@ fn a_reply_to_a_partially_sent_request_shifts_no_other_reply() {
     for takes in [&[4][..], &[4, 0]] {
         check(|| {
             // The server replies `?` once it has received four bytes but no letter.
-            let early = Wire::answering(takes, 4);
+            let early = Wire::replying(takes, 4);
             let (lane, wires) = (wide(), [early, Wire::new(&[])]);
             let driver = resting(&lane, &wires);
-            let ask = |lane: &Arc<Shared>, letter: &str| {
+            let request = |lane: &Arc<Shared>, letter: &str| {
                 let bell = Bell::new();
-                match answer(submit(lane, letter, &bell).expect("it is open"), &bell) {
+                match wait_for_reply(submit(lane, letter, &bell).expect("it is open"), &bell) {
                     Ok(reply) => {
                         let own = encoded_reply(letter);
                         assert!(reply.as_bytes() == own || reply.as_bytes() == encoded_reply("?"));
@@ -414,9 +414,9 @@ fn a_reply_to_a_partially_sent_request_shifts_no_other_reply() {
             };
             let other = {
                 let lane = Arc::clone(&lane);
-                thread::spawn(move || ask(&lane, "B"))
+                thread::spawn(move || request(&lane, "B"))
             };
-            ask(&lane, "A");
+            request(&lane, "A");
             other.join().expect("it holds");
             lane.close();
             driver.join().expect("it holds");
@@ -433,8 +433,8 @@ fn an_abandoned_slot_gives_no_other_call_a_wrong_reply() {
             // The caller may give up at any moment, including just as its reply arrives.
             let bell = Bell::new();
             Slot::give_back(submit(&lane, "A", &bell).expect("it is open"));
-            ask(&lane, "B").expect("nothing is lost");
-            ask(&lane, "C").expect("nothing is lost");
+            request(&lane, "B").expect("nothing is lost");
+            request(&lane, "C").expect("nothing is lost");
             lane.close();
             driver.join().expect("it holds");
             assert_eq!(wires[0].letters(), ("ABC".to_owned(), false));
@@ -448,7 +448,7 @@ fn a_lane_that_is_closed_at_any_moment_completes_all_calls() {
         check(|| {
             let (lane, wires) = (wide(), [Wire::new(takes)]);
             let driver = resting(&lane, &wires);
-            let caller = asks(&lane, "A");
+            let caller = request_in_thread(&lane, "A");
             lane.close();
             if let Err(error) = caller.join().expect("it holds") {
                 assert_eq!(error.kind(), Kind::Closed);
@@ -476,14 +476,14 @@ fn a_request_that_was_not_sent_before_its_timeout_is_never_sent() {
             let bell = Bell::new();
             let submits = |letter| submit(&lane, letter, &bell).expect("it is open");
             let (mine, theirs) = (submits("A"), submits("B"));
-            let (mine, theirs) = (answer(mine, &bell), answer(theirs, &bell));
+            let (mine, theirs) = (wait_for_reply(mine, &bell), wait_for_reply(theirs, &bell));
             clock.join().expect("it holds");
             lane.close();
             driver.join().expect("it holds");
             let (_, is_cut) = wires[0].letters();
-            for (answer, letter) in [(mine, 'A'), (theirs, 'B')] {
+            for (result, letter) in [(mine, 'A'), (theirs, 'B')] {
                 let times = times(&wires, letter);
-                match answer.map_err(|error| error.kind()) {
+                match result.map_err(|error| error.kind()) {
                     Ok(_) => assert_eq!(times, 1),
                     Err(Kind::Timeout(Phase::Queued)) => assert_eq!(times, 0),
                     // Closing may have cut the connection.
@@ -501,8 +501,8 @@ fn a_call_that_waits_for_room_gets_it() {
         // Room for one request at a time.
         let (lane, wires) = (lane(1), [Wire::new(&[])]);
         let driver = resting(&lane, &wires);
-        let other = asks(&lane, "B");
-        ask(&lane, "A").expect("nothing is lost");
+        let other = request_in_thread(&lane, "B");
+        request(&lane, "A").expect("nothing is lost");
         other.join().expect("it holds").expect("nothing is lost");
         lane.close();
         driver.join().expect("it holds");
@@ -524,14 +524,14 @@ fn seats() -> (Arc<Pool>, [Arc<Shared>; 2]) {
 }
 
 /// Submits a request to a pool and checks the reply.
-fn ask_any(pool: &Pool, letters: &str) -> Result<()> {
+fn request_from_pool(pool: &Pool, letters: &str) -> Result<()> {
     let bell = Bell::new();
     let requests: Vec<_> = letters.chars().map(request).collect();
     let slot = match pool.submit(&requests, None, &Waker::from(Arc::clone(&bell)))? {
         Submitted::Waits(slot) => slot,
         other => panic!("there is room: {other:?}"),
     };
-    let reply = answer(slot, &bell)?;
+    let reply = wait_for_reply(slot, &bell)?;
     assert_eq!(reply.as_bytes(), encoded_reply(letters), "nobody gets the reply of another");
     Ok(())
 }
@@ -549,8 +549,8 @@ fn a_piece_in_a_pool_is_taken_by_a_lane_that_is_or_becomes_idle() {
         let (pool, lanes) = seats();
         let wires = [Wire::new(&[]), Wire::new(&[4])];
         let drivers = [0, 1].map(|at| resting(&lanes[at], &wires[at..=at]));
-        ask_any(&pool, "A").expect("nothing is lost");
-        ask_any(&pool, "BC").expect("nothing is lost");
+        request_from_pool(&pool, "A").expect("nothing is lost");
+        request_from_pool(&pool, "BC").expect("nothing is lost");
         end_pool(&pool, &lanes, drivers);
         for letter in ['A', 'B', 'C'] {
             assert_eq!(times(&wires, letter), 1);
@@ -566,9 +566,9 @@ fn a_piece_in_a_pool_is_still_sent_after_its_first_lane_is_lost() {
         let first = [Wire::new(&[0]).cut_after(1), Wire::new(&[])];
         let second = [Wire::new(&[])];
         let drivers = [resting(&lanes[0], &first), resting(&lanes[1], &second)];
-        let answer = ask_any(&pool, "A");
+        let result = request_from_pool(&pool, "A");
         end_pool(&pool, &lanes, drivers);
-        answer.expect("nothing of it was sent");
+        result.expect("nothing of it was sent");
         assert_eq!(times(&first, 'A') + times(&second, 'A'), 1);
     });
 }

@@ -145,7 +145,7 @@ impl Pool {
     /// Closes the pool: no more requests are accepted, and queued ones are not sent.
     pub(crate) fn close(&self) {
         let (pieces, waiting) = self.lock().end();
-        answer_all(pieces, &closed());
+        complete_all(pieces, &closed());
         wake(waiting);
     }
 
@@ -158,7 +158,7 @@ impl Pool {
     /// Returns errors for all pieces that no lane has taken: they will not be sent here.
     fn reject_unsent(&self) {
         let (pieces, waiting) = self.lock().clear();
-        answer_all(pieces, &retired());
+        complete_all(pieces, &retired());
         wake(waiting);
     }
 
@@ -178,16 +178,16 @@ impl Pool {
             for piece in &mut state.pieces {
                 if piece.entry.expires(now, &self.bounds) {
                     let error = timeout(Phase::Queued, failure);
-                    over.extend(piece.entry.answer(Err(error)));
+                    over.extend(piece.entry.complete(Err(error)));
                 }
             }
             if state.pieces.iter().any(|piece| !piece.entry.is_awaited()) {
-                let (stays, goes): (VecDeque<_>, VecDeque<_>) = std::mem::take(&mut state.pieces)
+                let (kept, taken): (VecDeque<_>, VecDeque<_>) = std::mem::take(&mut state.pieces)
                     .into_iter()
                     .partition(|piece| piece.entry.is_awaited());
-                state.pieces = stays;
+                state.pieces = kept;
                 state.bytes = state.pieces.iter().map(|piece| piece.entry.cost()).sum();
-                abandoned.extend(goes);
+                abandoned.extend(taken);
             }
             if !abandoned.is_empty() || state.waiting.has_expired(now) {
                 // Each task checks on its own whether there is room, or whether it has timed out.
@@ -232,9 +232,9 @@ fn wake(wakers: impl IntoIterator<Item = Waker>) {
     wakers.into_iter().for_each(Waker::wake);
 }
 
-fn answer_all(pieces: VecDeque<Piece>, error: &Error) {
+fn complete_all(pieces: VecDeque<Piece>, error: &Error) {
     for mut piece in pieces {
-        wake(piece.entry.answer(Err(error.clone())));
+        wake(piece.entry.complete(Err(error.clone())));
     }
 }
 
@@ -302,7 +302,7 @@ impl PoolSlot {
             let error = if state.is_closed { closed() } else { retired() };
             drop(state);
             if let Some((mut taken, _)) = unsent {
-                wake(taken.entry.answer(Err(error)));
+                wake(taken.entry.complete(Err(error)));
             }
             return;
         }
@@ -335,7 +335,7 @@ impl PoolSlot {
         }
         let (pieces, waiting) = state.end();
         drop(state);
-        answer_all(pieces, &closed());
+        complete_all(pieces, &closed());
         wake(waiting);
     }
 }

@@ -3,7 +3,7 @@
 //! Slots are reused: a thread keeps some, so that waiting allocates no memory. A slot is returned only if no one else
 //! holds it, so a late reply never reaches another caller.
 
-use super::Answer;
+use super::ReplyResult;
 use crate::sync::{Arc, Mutex, MutexGuard, lock};
 use std::cell::RefCell;
 use std::task::{Poll, Waker};
@@ -29,7 +29,7 @@ pub(crate) struct Slot {
 #[derive(Debug)]
 enum State {
     Waiting(Waker),
-    Answered(Answer),
+    Completed(ReplyResult),
     Idle,
 }
 
@@ -67,12 +67,12 @@ impl Slot {
     /// Stores the reply, unless there is one already. Returns the waker to wake.
     #[inline]
     #[must_use]
-    pub(crate) fn answer(&self, answer: Answer) -> Option<Waker> {
+    pub(crate) fn complete(&self, result: ReplyResult) -> Option<Waker> {
         let mut state = self.lock();
         if !matches!(*state, State::Waiting(_)) {
             return None;
         }
-        match std::mem::replace(&mut *state, State::Answered(answer)) {
+        match std::mem::replace(&mut *state, State::Completed(result)) {
             State::Waiting(waker) => Some(waker),
             _ => None,
         }
@@ -80,15 +80,15 @@ impl Slot {
 
     /// Returns the reply the first time it is available. If it has not arrived yet, `waker` is woken when it arrives.
     #[inline]
-    pub(crate) fn poll(&self, waker: &Waker) -> Poll<Answer> {
+    pub(crate) fn poll(&self, waker: &Waker) -> Poll<ReplyResult> {
         let mut state = self.lock();
         match &mut *state {
             State::Waiting(present) => {
                 present.clone_from(waker);
                 Poll::Pending
             }
-            State::Answered(_) => match std::mem::replace(&mut *state, State::Idle) {
-                State::Answered(answer) => Poll::Ready(answer),
+            State::Completed(_) => match std::mem::replace(&mut *state, State::Idle) {
+                State::Completed(result) => Poll::Ready(result),
                 _ => Poll::Pending,
             },
             State::Idle => Poll::Pending,

@@ -45,9 +45,9 @@ impl ObservedState {
         }
         let polled = self.state.poll(target, plan, cx);
         match &polled {
-            Poll::Ready(answer) => {
+            Poll::Ready(result) => {
                 if let Some(mut observation) = self.observation.take() {
-                    observation.end(answer);
+                    observation.end(result);
                 }
             }
             Poll::Pending if matches!(self.state, State::Full { .. }) => {
@@ -101,8 +101,8 @@ impl Observation {
         }
     }
 
-    fn end(&mut self, answer: &Result<Reply>) {
-        match answer {
+    fn end(&mut self, result: &Result<Reply>) {
+        match result {
             Err(error) => self.report(Outcome::Failed(error)),
             Ok(reply) => match first_error(reply) {
                 Some(error) => self.report(Outcome::Failed(&error)),

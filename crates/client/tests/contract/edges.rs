@@ -5,7 +5,7 @@ use brisk::{Bytes, Client, Code, Kind, Result, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(crate) const CASES: &[super::Case] = cases! {
-    errors_have_their_codes_and_harm_nobody
+    errors_have_their_codes_and_harm_no_other_caller
     nothing_is_not_empty
     lists_of_nothing_are_empty
     any_bytes_are_a_key_and_a_value
@@ -21,7 +21,7 @@ fn refused<T: std::fmt::Debug>(reply: Result<T>) -> Result<Code> {
     }
 }
 
-async fn errors_have_their_codes_and_harm_nobody(db: Client, key: String) -> Result<()> {
+async fn errors_have_their_codes_and_harm_no_other_caller(db: Client, key: String) -> Result<()> {
     db.set(&key, "text").await?;
     assert_eq!(refused(db.rpush(&key, "a").await)?, Code::WrongType);
     assert_eq!(refused(db.incr(&key).await)?, Code::Err);

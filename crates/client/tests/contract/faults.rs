@@ -1,6 +1,6 @@
 //! The cases of the contract over a bad network: each reply is correct, or there is an error that says what happened.
 
-use super::{Case, all, block_on, ways};
+use super::{Case, all, block_on, connection_methods};
 use brisk::{Builder, Client, Error, Kind, Lanes};
 use brisk_testkit::proxy::{Cut, Direction, Proxy, Split};
 use brisk_testkit::server::Server;
@@ -27,7 +27,7 @@ fn builder(link: &Proxy, protocol: u8) -> Builder {
 
 /// Calls `body` for a server of each kind behind a bad network, and for both protocols.
 fn each(body: impl Fn(&Server, &Proxy, u8) + Sync) {
-    ways::each_kind(|_, server| {
+    connection_methods::each_kind(|_, server| {
         for protocol in [3, 2] {
             server.connect().cmd("FLUSHALL");
             let link = Proxy::to(&server.address());
@@ -55,7 +55,7 @@ async fn run_all(db: &Client, run: &str) -> Vec<(&'static Case, Result<(), Error
 }
 
 /// Waits for `work` while another thread does something to the network.
-async fn beside<T>(trouble: impl FnOnce() + Send, work: impl Future<Output = T>) -> T {
+async fn during<T>(trouble: impl FnOnce() + Send, work: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Handle::current();
     tokio::task::block_in_place(|| {
         std::thread::scope(|scope| {
@@ -139,7 +139,7 @@ fn connections_that_are_cut_while_all_cases_run_give_no_wrong_reply() {
                     });
                     link.cut(if round % 2 == 0 { Cut::Reset } else { Cut::End });
                 };
-                for (case, end) in beside(cut, run_all(&db, &format!("round:{round}"))).await {
+                for (case, end) in during(cut, run_all(&db, &format!("round:{round}"))).await {
                     ended(case, "cut amid others", end);
                 }
             }
@@ -169,7 +169,7 @@ fn a_peer_that_falls_silent_gives_a_timely_error_and_no_wrong_reply() {
                 link.cut(Cut::Reset);
             };
             let run = format!("silent:{direction:?}");
-            for (case, end) in beside(fall, run_all(&db, &run)).await {
+            for (case, end) in during(fall, run_all(&db, &run)).await {
                 ended(case, "silent", end);
             }
             let again = db.echo::<String>("again").timeout(Duration::from_secs(20)).await;

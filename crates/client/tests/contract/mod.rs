@@ -4,17 +4,17 @@
 //!
 //! | part | what it is |
 //! |---|---|
-//! | [`ways`] | servers, protocols, and ways to reach them, one per row |
+//! | [`connection_methods`] | servers, protocols, and ways to reach them, one per row |
 //! | [`values`] | cases: commands of each type |
 //! | [`edges`] | cases: errors, missing and empty values, binary and large values |
 //! | [`shapes`] | cases: batches, transactions, scripts, sessions, listeners |
 //! | [`faults`] | the same cases over a bad network |
 
+mod connection_methods;
 mod edges;
 mod faults;
 mod shapes;
 mod values;
-mod ways;
 
 use brisk::{Client, Result};
 use futures_util::future::{LocalBoxFuture, join_all};
@@ -56,7 +56,7 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
 
 #[test]
 fn each_case_holds_over_each_way() {
-    ways::each(|reached| {
+    connection_methods::each(|reached| {
         block_on(async {
             let db = reached.builder().connect().await.expect("a server");
             for case in all() {
@@ -69,7 +69,7 @@ fn each_case_holds_over_each_way() {
 
 #[test]
 fn all_cases_hold_concurrently_on_shared_connections() {
-    ways::each(|reached| {
+    connection_methods::each(|reached| {
         block_on(async {
             let db = reached.builder().connect().await.expect("a server");
             let rounds = (0..2).flat_map(|round| {

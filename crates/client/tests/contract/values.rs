@@ -153,8 +153,8 @@ async fn many_keys(db: Client, key: String) -> Result<()> {
     db.mset(&pairs).await?;
     let mut wanted: Vec<Option<usize>> = (0..200).map(Some).collect();
     wanted.push(None);
-    let mut asked = names.clone();
-    asked.push(format!("{key}:none"));
-    assert_eq!(db.mget::<usize>(&asked).await?, wanted);
+    let mut requested = names.clone();
+    requested.push(format!("{key}:none"));
+    assert_eq!(db.mget::<usize>(&requested).await?, wanted);
     Ok(())
 }

@@ -175,8 +175,8 @@ fn an_older_document_is_not_installed() {
         "the document is of cluster 'billing', this node belongs to cluster 'brisk'"
     );
     assert_eq!(next(|t| t.name = None), Ok(()));
-    let gone = check_installation("brisk", Some(&old), None);
-    assert_eq!(gone, Err(InstallError::Disappeared(Epoch(41))));
+    let without_document = check_installation("brisk", Some(&old), None);
+    assert_eq!(without_document, Err(InstallError::Disappeared(Epoch(41))));
     assert_eq!(check_installation("brisk", None, None), Ok(()));
 }
 

@@ -305,29 +305,29 @@ impl World {
     fn renew_reply(&mut self, event: Event) {
         let Event::RenewReply { node, run, sent_ms, ref document, renewal } = event else { return };
         let now_ms = self.now_ms;
-        let (is_cut, it) = (self.is_cut(node), &mut self.nodes[node]);
-        if is_cut || !it.is_up || it.run != run {
+        let (is_cut, this_node) = (self.is_cut(node), &mut self.nodes[node]);
+        if is_cut || !this_node.is_up || this_node.run != run {
             return;
         }
-        if now_ms < it.paused_until_ms {
-            let delay = it.paused_until_ms - now_ms;
+        if now_ms < this_node.paused_until_ms {
+            let delay = this_node.paused_until_ms - now_ms;
             return self.after(delay, event);
         }
         match renewal {
             Renewal::Lost => {
-                it.lease_number = None;
+                this_node.lease_number = None;
                 return self.renew(node);
             }
             Renewal::Granted(number) => {
-                it.lease_number = Some(number);
-                it.must_reassert |= self.reasserts;
+                this_node.lease_number = Some(number);
+                this_node.must_reassert |= self.reasserts;
             }
             Renewal::Renewed | Renewal::Replaced => {}
         }
-        it.install(document.as_ref(), &self.coordinator.leases, now_ms, TTL_MS);
-        it.renewed(sent_ms, TTL_MS);
+        this_node.install(document.as_ref(), &self.coordinator.leases, now_ms, TTL_MS);
+        this_node.renewed(sent_ms, TTL_MS);
         // A renewal need not bring a later document: the change of a planned switch may be lost or still under way.
-        if it.must_reassert || it.handing_over.is_some() {
+        if this_node.must_reassert || this_node.handing_over.is_some() {
             self.reassert(node);
         }
     }
@@ -396,9 +396,13 @@ impl World {
         self.after(ACK_PERIOD_MS, Event::SendStream);
         let now_ms = self.now_ms;
         for primary in 0..self.nodes.len() {
-            let it = &self.nodes[primary];
-            let Some(term) = it.primary_term().filter(|_| it.is_running(now_ms)) else { continue };
-            let (primary_run, sent_ms) = (it.run, it.local_ms(now_ms));
+            let primary_node = &self.nodes[primary];
+            let Some(term) =
+                primary_node.primary_term().filter(|_| primary_node.is_running(now_ms))
+            else {
+                continue;
+            };
+            let (primary_run, sent_ms) = (primary_node.run, primary_node.local_ms(now_ms));
             for replica in 0..self.nodes.len() {
                 if self.nodes[replica].follows(primary_run.node) && self.is_linked(primary, replica)
                 {
@@ -415,19 +419,20 @@ impl World {
     /// A replica acknowledges. The acknowledgement may be lost, or arrive seconds later.
     fn stream_arrives(&mut self, message: StreamMessage) {
         let now_ms = self.now_ms;
-        let it = &mut self.nodes[message.replica];
-        if !it.is_up || it.run != message.replica_run {
+        let replica_node = &mut self.nodes[message.replica];
+        if !replica_node.is_up || replica_node.run != message.replica_run {
             return;
         }
-        if now_ms < it.paused_until_ms {
-            let delay = it.paused_until_ms - now_ms;
+        if now_ms < replica_node.paused_until_ms {
+            let delay = replica_node.paused_until_ms - now_ms;
             return self.after(delay, Event::StreamArrives(message));
         }
-        if !it.follows(message.primary_run.node) {
+        if !replica_node.follows(message.primary_run.node) {
             return;
         }
-        it.acknowledge(now_ms);
-        if now_ms >= it.mute_until_ms && self.is_linked(message.primary, message.replica) {
+        replica_node.acknowledge(now_ms);
+        if now_ms >= replica_node.mute_until_ms && self.is_linked(message.primary, message.replica)
+        {
             let delay = self.delay_ms();
             self.after(delay, Event::AckArrives(message));
         }
@@ -488,13 +493,13 @@ impl World {
             pongs: &pongs,
             now_ms,
         };
-        let it = &mut self.controllers[at];
-        it.number += 1;
-        let change = change_of(at, it.number);
-        for decision in it.controller.decide(&situation) {
+        let this_controller = &mut self.controllers[at];
+        this_controller.number += 1;
+        let change = change_of(at, this_controller.number);
+        for decision in this_controller.controller.decide(&situation) {
             self.totals.storms += u64::from(matches!(decision, Decision::AwaitStorm { .. }));
             if let Decision::NoCandidate { shard, .. } = decision {
-                it.alarmed.insert(shard);
+                this_controller.alarmed.insert(shard);
                 self.totals.alarms += 1;
             }
             let Some(document) = decision.apply(&situation, "brisk", change).unwrap() else {
@@ -504,7 +509,7 @@ impl World {
                 Decision::Promote { while_absent, .. } if !self.reasserts => *while_absent,
                 _ => None,
             };
-            it.pending = Some((change, now_ms + 1_000));
+            this_controller.pending = Some((change, now_ms + 1_000));
             let (expected, document) = (self.coordinator.revision, Rc::new(document));
             let request = Request { expected, document, while_absent };
             let delay = self.delay_ms();
@@ -562,8 +567,9 @@ impl World {
             6 => self.force(),
             7 => self.controllers[node % CONTROLLERS].cut_until_ms = until_ms,
             8 => {
-                let it = &mut self.controllers[node % CONTROLLERS];
-                (it.controller, it.pending) = (Controller::new(self.settings), None);
+                let this_controller = &mut self.controllers[node % CONTROLLERS];
+                (this_controller.controller, this_controller.pending) =
+                    (Controller::new(self.settings), None);
             }
             10 => self.hand_over(node),
             12 => self.nodes[node].mute_until_ms = until_ms,

@@ -186,7 +186,7 @@ impl EtcdClient {
             let left = end.saturating_duration_since(Instant::now());
             let limit = WaitLimit::new(endpoint_limit.min(left), &self.stop);
             let failed = match operation(at, &limit) {
-                Ok(answer) => return Ok(answer),
+                Ok(response) => return Ok(response),
                 Err(failed) => failed,
             };
             was_sent |= failed.may_have_happened;
@@ -246,7 +246,7 @@ impl EtcdClient {
             return Ok(Some(token.clone()));
         }
         let body = json!({"name": credentials.user, "password": credentials.password}).to_string();
-        let answer = match self.post(at, "/v3/auth/authenticate", &body, None, limit) {
+        let response = match self.post(at, "/v3/auth/authenticate", &body, None, limit) {
             // Authentication does not change the store.
             Err(CallError { error: CoordinatorError::Rejected(why), .. })
                 if why.contains("authentication is not enabled") =>
@@ -254,9 +254,9 @@ impl EtcdClient {
                 return Ok(None);
             }
             Err(failed) => return Err(CallError { may_have_happened: false, ..failed }),
-            Ok(answer) => answer,
+            Ok(response) => response,
         };
-        let token = messages::text(&answer, "token").map_err(|error| self.misread(at, error))?;
+        let token = messages::text(&response, "token").map_err(|error| self.misread(at, error))?;
         *self.token.lock().even_poisoned() = Some(token.to_owned());
         Ok(Some(token.to_owned()))
     }
@@ -298,7 +298,7 @@ impl EtcdClient {
             idle.truncate(IDLE_MAX - 1);
             idle.insert(0, (at, connection));
         }
-        self.read_answer(at, &mut parser)
+        self.read_response(at, &mut parser)
     }
 
     /// A kept connection, or a new one to a member whose version is supported.
@@ -319,15 +319,15 @@ impl EtcdClient {
         let opened = EtcdConnection::open(endpoint, self.tls.as_ref(), limit);
         let mut connection = opened.map_err(|error| self.not_sent(at, &error, limit))?;
         let request = format!("GET /version HTTP/1.1\r\nHost: {endpoint}\r\n\r\n");
-        let answer = connection.exchange(request.as_bytes(), limit);
-        let mut answer = answer.map_err(|error| self.not_sent(at, &error, limit))?;
-        let body = String::from_utf8_lossy(answer.body()).into_owned();
-        version::check(endpoint, answer.status(), &body).map_err(|error| CallError {
+        let response = connection.exchange(request.as_bytes(), limit);
+        let mut response = response.map_err(|error| self.not_sent(at, &error, limit))?;
+        let body = String::from_utf8_lossy(response.body()).into_owned();
+        version::check(endpoint, response.status(), &body).map_err(|error| CallError {
             error,
             may_have_happened: false,
             next: NextStep::OtherEndpoint,
         })?;
-        if !answer.keeps_alive() {
+        if !response.keeps_alive() {
             let opened = EtcdConnection::open(endpoint, self.tls.as_ref(), limit);
             return opened.map_err(|error| self.not_sent(at, &error, limit));
         }
@@ -357,7 +357,7 @@ impl EtcdClient {
     }
 
     /// The JSON of a complete response, or the meaning of its error.
-    pub(super) fn read_answer(
+    pub(super) fn read_response(
         &self,
         at: usize,
         parser: &mut ResponseParser,
@@ -368,18 +368,24 @@ impl EtcdClient {
             // The request may have been applied even if its response is not understood.
             return serde_json::from_slice(&body).map_err(|_| self.misread(at, MessageError::Json));
         }
-        let answer: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let response: Value = serde_json::from_slice(&body).unwrap_or_default();
         let text = String::from_utf8_lossy(&body);
-        Err(self.meaning(at, status, &answer, &text))
+        Err(self.meaning(at, status, &response, &text))
     }
 
     /// The meaning of an error from the gateway. The codes are those of gRPC.
-    pub(super) fn meaning(&self, at: usize, status: u16, answer: &Value, body: &str) -> CallError {
+    pub(super) fn meaning(
+        &self,
+        at: usize,
+        status: u16,
+        response: &Value,
+        body: &str,
+    ) -> CallError {
         let endpoint = self.endpoints[at].to_string();
-        let code = messages::number(answer, "code").unwrap_or_default();
-        let code = code.max(messages::number(answer, "grpc_code").unwrap_or_default());
-        let error = messages::text(answer, "error").unwrap_or_default();
-        let message = messages::text(answer, "message").unwrap_or_default();
+        let code = messages::number(response, "code").unwrap_or_default();
+        let code = code.max(messages::number(response, "grpc_code").unwrap_or_default());
+        let error = messages::text(response, "error").unwrap_or_default();
+        let message = messages::text(response, "message").unwrap_or_default();
         let text = [message, error, body].into_iter().find(|text| !text.is_empty());
         let text: String = text.unwrap_or_default().chars().take(SHOWN_BYTES_MAX).collect();
         let of = |error, may_have_happened, next| CallError { error, may_have_happened, next };
@@ -429,7 +435,7 @@ impl EtcdClient {
     pub(super) fn misread(&self, at: usize, error: MessageError) -> CallError {
         let endpoint = self.endpoints[at].to_string();
         CallError {
-            error: CoordinatorError::BadAnswer { endpoint, why: error.to_string() },
+            error: CoordinatorError::InvalidResponse { endpoint, why: error.to_string() },
             may_have_happened: true,
             next: NextStep::OtherEndpoint,
         }
@@ -472,7 +478,7 @@ impl EtcdClient {
             }
             ExchangeError::Http(why) => {
                 let (endpoint, why) = (endpoint.to_string(), why.to_string());
-                of(CoordinatorError::BadAnswer { endpoint, why }, true, other)
+                of(CoordinatorError::InvalidResponse { endpoint, why }, true, other)
             }
         }
     }

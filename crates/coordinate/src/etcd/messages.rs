@@ -167,8 +167,8 @@ pub(super) fn list<'v>(value: &'v Value, field: &str) -> Result<&'v [Value], Mes
 }
 
 /// The store's revision and the raft term in the header of a response.
-pub(super) fn header(answer: &Value) -> Result<(u64, u64), MessageError> {
-    let header = answer.get("header").unwrap_or(&Value::Null);
+pub(super) fn header(response: &Value) -> Result<(u64, u64), MessageError> {
+    let header = response.get("header").unwrap_or(&Value::Null);
     Ok((number(header, "revision")?, number(header, "raft_term")?))
 }
 
@@ -184,27 +184,27 @@ pub(super) fn key_value(value: &Value) -> Result<KeyValue, MessageError> {
 }
 
 /// The keys in the response to a range request.
-pub(super) fn key_values(answer: &Value) -> Result<Vec<KeyValue>, MessageError> {
-    list(answer, "kvs")?.iter().map(key_value).collect()
+pub(super) fn key_values(response: &Value) -> Result<Vec<KeyValue>, MessageError> {
+    list(response, "kvs")?.iter().map(key_value).collect()
 }
 
 /// The response to a transaction.
 #[derive(Debug)]
-pub(super) struct TransactionAnswer {
+pub(super) struct TransactionResponse {
     pub(super) revision: u64,
     pub(super) succeeded: bool,
     /// The keys that each operation has read.
     pub(super) ranges: Vec<Vec<KeyValue>>,
 }
 
-impl TransactionAnswer {
-    pub(super) fn parse(answer: &Value) -> Result<TransactionAnswer, MessageError> {
-        let ranges = list(answer, "responses")?
+impl TransactionResponse {
+    pub(super) fn parse(response: &Value) -> Result<TransactionResponse, MessageError> {
+        let ranges = list(response, "responses")?
             .iter()
-            .map(|response| response.get("response_range").map_or(Ok(Vec::new()), key_values));
-        Ok(TransactionAnswer {
-            revision: header(answer)?.0,
-            succeeded: truth(answer, "succeeded")?,
+            .map(|range| range.get("response_range").map_or(Ok(Vec::new()), key_values));
+        Ok(TransactionResponse {
+            revision: header(response)?.0,
+            succeeded: truth(response, "succeeded")?,
             ranges: ranges.collect::<Result<_, _>>()?,
         })
     }
@@ -222,15 +222,15 @@ mod tests {
     #[test]
     fn omitted_fields_are_zero_false_and_empty() {
         // The response of etcd 3.4.23 to a transaction whose comparison failed.
-        let answer = json!({
+        let response = json!({
             "header": {"cluster_id": "16290230296511005681", "revision": "2", "raft_term": "2"},
             "responses": [{"response_range": {"header": {"revision": "2"}, "kvs": [{
                 "key": "L3gvdG9wb2xvZ3k=", "create_revision": "2", "mod_revision": "2",
                 "version": "1", "value": "ZG9jMQ=="}], "count": "1"}}],
         });
-        let answer = TransactionAnswer::parse(&answer).unwrap();
-        assert!(!answer.succeeded);
-        assert_eq!(answer.revision, 2);
+        let response = TransactionResponse::parse(&response).unwrap();
+        assert!(!response.succeeded);
+        assert_eq!(response.revision, 2);
         let expected = KeyValue {
             key: "/x/topology".to_owned(),
             value: b"doc1".to_vec(),
@@ -238,7 +238,7 @@ mod tests {
             mod_revision: 2,
             lease: 0,
         };
-        assert_eq!(answer.first(0), Some(&expected));
+        assert_eq!(response.first(0), Some(&expected));
         let absent = json!({"header": {"revision": "1", "raft_term": "2"}});
         assert_eq!(key_values(&absent), Ok(Vec::new()));
     }
@@ -277,9 +277,9 @@ mod tests {
                     _ => text.insert(at, *random.pick(b"{}[]\":,0-9eEtfn\\ ")),
                 }
             }
-            let Ok(answer) = serde_json::from_slice::<Value>(&text) else { continue };
+            let Ok(response) = serde_json::from_slice::<Value>(&text) else { continue };
             parsed += 1;
-            drop((TransactionAnswer::parse(&answer), key_values(&answer), header(&answer)));
+            drop((TransactionResponse::parse(&response), key_values(&response), header(&response)));
         }
         assert!(parsed > 1_000, "only {parsed} texts were JSON");
         // The parser limits the depth of nesting.

@@ -31,7 +31,7 @@ mod watch;
 
 use self::client::{CallError, CallLimits, Credentials, EtcdClient, Repeat};
 use self::connection::WaitLimit;
-use self::messages::{Compare, KeyValue, MessageError, Operation, TransactionAnswer};
+use self::messages::{Compare, KeyValue, MessageError, Operation, TransactionResponse};
 use self::tls::EtcdTls;
 use self::watch::EtcdWatch;
 use crate::clock::BootTime;
@@ -164,12 +164,12 @@ impl EtcdCoordinator {
         parse: impl Fn(&Value) -> Result<T, MessageError>,
     ) -> Result<T, CoordinatorError> {
         self.check_running()?;
-        let answer = self.client.call(path, body, limits, Repeat::Safe);
-        let answer = answer.map_err(|failed| failed.error)?;
-        parse(&answer).map_err(|error| self.bad_answer(error))
+        let response = self.client.call(path, body, limits, Repeat::Safe);
+        let response = response.map_err(|failed| failed.error)?;
+        parse(&response).map_err(|error| self.invalid_response(error))
     }
 
-    fn bad_answer(&self, error: MessageError) -> CoordinatorError {
+    fn invalid_response(&self, error: MessageError) -> CoordinatorError {
         self.client.misread(self.client.current(), error).error
     }
 
@@ -178,10 +178,10 @@ impl EtcdCoordinator {
         &self,
         transaction: &Value,
         limits: CallLimits,
-    ) -> Result<TransactionAnswer, CallError> {
+    ) -> Result<TransactionResponse, CallError> {
         let path = "/v3/kv/txn";
-        let answer = self.client.call(path, transaction, limits, Repeat::Never)?;
-        TransactionAnswer::parse(&answer)
+        let response = self.client.call(path, transaction, limits, Repeat::Never)?;
+        TransactionResponse::parse(&response)
             .map_err(|error| self.client.misread(self.client.current(), error))
     }
 
@@ -195,9 +195,9 @@ impl EtcdCoordinator {
     /// Grants a lease: its number and its TTL.
     fn grant(&self, ttl: LeaseTtl) -> Result<(LeaseId, LeaseTtl), CoordinatorError> {
         let body = json!({"TTL": ttl.seconds().to_string()});
-        self.read_call("/v3/lease/grant", &body, CallLimits::READ, |answer| {
-            let id = messages::number(answer, "ID")?;
-            let granted = Duration::from_secs(messages::number(answer, "TTL")?);
+        self.read_call("/v3/lease/grant", &body, CallLimits::READ, |response| {
+            let id = messages::number(response, "ID")?;
+            let granted = Duration::from_secs(messages::number(response, "TTL")?);
             // A lease without a number or a TTL is not valid.
             let is_lease = id > 0 && !granted.is_zero();
             if is_lease {
@@ -243,9 +243,9 @@ impl EtcdCoordinator {
             let put = Operation::Put { key: &key, value: &value, lease: lease.0 };
             let compare = Compare::ModRevision(&key, revision);
             let transaction = messages::transaction(&[compare], &[put], &[]);
-            let answer = self.write_transaction(&transaction, CallLimits::WRITE);
-            let answer = answer.map_err(|failed| failed.error)?;
-            if answer.succeeded {
+            let response = self.write_transaction(&transaction, CallLimits::WRITE);
+            let response = response.map_err(|failed| failed.error)?;
+            if response.succeeded {
                 let old = present.map_or(0, |present| present.lease);
                 if old != 0 && old != lease.0 {
                     // The earlier process notices this at its next renewal. If the revocation gets
@@ -268,11 +268,11 @@ impl EtcdCoordinator {
         let client = &*self.client;
         let sent_at = BootTime::now();
         let body = json!({"ID": lease.id.0.to_string()}).to_string();
-        let answer = client.call_at(at, "/v3/lease/keepalive", &body, limit)?;
+        let response = client.call_at(at, "/v3/lease/keepalive", &body, limit)?;
         let misread = |error| client.misread(at, error);
-        let Some(result) = answer.get("result") else {
+        let Some(result) = response.get("result") else {
             let status = 500;
-            let error = answer.get("error").unwrap_or(&answer);
+            let error = response.get("error").unwrap_or(&response);
             return Err(client.meaning(at, status, error, &error.to_string()));
         };
         let (_, term) = messages::header(result).map_err(misread)?;
@@ -281,9 +281,9 @@ impl EtcdCoordinator {
             return Err(CallError::final_error(CoordinatorError::LeaseLost));
         }
         let range = messages::range(&self.keys.node(lease.node)).to_string();
-        let answer = client.call_at(at, "/v3/kv/range", &range, limit)?;
-        let (_, read_term) = messages::header(&answer).map_err(misread)?;
-        let found = messages::key_values(&answer).map_err(misread)?;
+        let response = client.call_at(at, "/v3/kv/range", &range, limit)?;
+        let (_, read_term) = messages::header(&response).map_err(misread)?;
+        let found = messages::key_values(&response).map_err(misread)?;
         if found.first().is_none_or(|entry| entry.lease != lease.id.0) {
             return Err(CallError::final_error(CoordinatorError::LeaseLost));
         }
@@ -308,8 +308,8 @@ impl EtcdCoordinator {
         compare.extend(since.map(|since| Compare::CreateRevision(&controller, since)));
         let put = Operation::Put { key: &topology, value: change.document, lease: 0 };
         let transaction = messages::transaction(&compare, &[put], &[]);
-        let answer = self.write_transaction(&transaction, limits)?;
-        Ok(answer.succeeded.then_some(Revision(answer.revision)))
+        let response = self.write_transaction(&transaction, limits)?;
+        Ok(response.succeeded.then_some(Revision(response.revision)))
     }
 }
 
@@ -335,14 +335,14 @@ impl Coordinator for EtcdCoordinator {
         ];
         let transaction = messages::transaction(&[], &operations, &[]);
         let limits = CallLimits::READ.within(limit);
-        let answer =
-            self.read_call("/v3/kv/txn", &transaction, limits, TransactionAnswer::parse)?;
-        let entries = check_count(answer.ranges.get(2).cloned().unwrap_or_default())?;
+        let response =
+            self.read_call("/v3/kv/txn", &transaction, limits, TransactionResponse::parse)?;
+        let entries = check_count(response.ranges.get(2).cloned().unwrap_or_default())?;
         Ok(ClusterSnapshot {
-            revision: Revision(answer.revision),
-            topology: topology_of(answer.first(0)),
+            revision: Revision(response.revision),
+            topology: topology_of(response.first(0)),
             nodes: entries.iter().filter_map(|entry| node_of(entry, &nodes)).collect(),
-            controller: answer.first(1).and_then(controller_of),
+            controller: response.first(1).and_then(controller_of),
         })
     }
 
@@ -393,22 +393,22 @@ impl Coordinator for EtcdCoordinator {
         let transaction = messages::transaction(&[compare], &[put], &[Operation::Range(&key)]);
         // A repeated attempt finds the key of the first one.
         let limits = CallLimits::READ;
-        let answer =
-            self.read_call("/v3/kv/txn", &transaction, limits, TransactionAnswer::parse)?;
-        if answer.succeeded {
-            let since = Revision(answer.revision);
+        let response =
+            self.read_call("/v3/kv/txn", &transaction, limits, TransactionResponse::parse)?;
+        if response.succeeded {
+            let since = Revision(response.revision);
             return Ok(Campaign::Elected(Controller { node: lease.node, since }));
         }
-        let entry = answer.first(0);
+        let entry = response.first(0);
         let controller = entry.and_then(controller_of);
-        let controller = controller.ok_or_else(|| self.bad_answer(MessageError::Field))?;
+        let controller = controller.ok_or_else(|| self.invalid_response(MessageError::Field))?;
         if entry.is_some_and(|entry| entry.lease == lease.id.0) {
             return Ok(Campaign::Elected(controller));
         }
         // etcd checks the lease only if the office is vacant.
         let body = json!({"ID": lease.id.0.to_string()});
         let is_ended = |ttl: &Value| ttl.as_str() == Some("-1") || ttl.as_i64() == Some(-1);
-        let left = |answer: &Value| Ok(!answer.get("TTL").is_some_and(is_ended));
+        let left = |response: &Value| Ok(!response.get("TTL").is_some_and(is_ended));
         if !self.read_call("/v3/lease/timetolive", &body, limits, left)? {
             return Err(CoordinatorError::LeaseLost);
         }

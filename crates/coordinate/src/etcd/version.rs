@@ -11,11 +11,11 @@ pub(super) fn check(
     body: &str,
 ) -> Result<(), CoordinatorError> {
     let endpoint = endpoint.to_string();
-    let answer: Value = serde_json::from_str(body).unwrap_or_default();
-    let version = answer.get("etcdserver").and_then(Value::as_str).unwrap_or_default();
+    let response: Value = serde_json::from_str(body).unwrap_or_default();
+    let version = response.get("etcdserver").and_then(Value::as_str).unwrap_or_default();
     let Some(numbers) = numbers_of(version).filter(|_| status == Some(200)) else {
         let why = "it does not state its version: is this the client address of etcd?".to_owned();
-        return Err(CoordinatorError::BadAnswer { endpoint, why });
+        return Err(CoordinatorError::InvalidResponse { endpoint, why });
     };
     match refusal(numbers) {
         None => Ok(()),
@@ -62,7 +62,7 @@ mod tests {
         }
         for malformed in ["", "3.4", "3.4.x", "3.4.22.1", "v3.4.22"] {
             let error = check_version(malformed).unwrap_err();
-            assert!(matches!(error, CoordinatorError::BadAnswer { .. }), "{malformed}");
+            assert!(matches!(error, CoordinatorError::InvalidResponse { .. }), "{malformed}");
         }
     }
 }

@@ -91,7 +91,7 @@ impl EtcdWatch {
             Some(200) => {}
             // An error has a body of its own, which must be complete to be understood.
             Some(_) if stream.parser.is_complete() => {
-                let failed = client.read_answer(stream.at, &mut stream.parser);
+                let failed = client.read_response(stream.at, &mut stream.parser);
                 let failed = failed.err().map(Ended::from_call);
                 return Err(failed.unwrap_or(Ended::NoLeader));
             }
@@ -252,14 +252,14 @@ fn event_of(keys: &EtcdKeys, entry: &messages::KeyValue, is_delete: bool) -> Opt
     }
     if entry.key == keys.controller() {
         return match is_delete {
-            true => Some(WatchEvent::ControllerGone { revision }),
+            true => Some(WatchEvent::ControllerRemoved { revision }),
             false => controller_of(entry).map(WatchEvent::ControllerElected),
         };
     }
     let prefix = keys.nodes();
     if is_delete {
         let node = NodeId::parse(entry.key.strip_prefix(&prefix)?).ok()?;
-        return Some(WatchEvent::NodeGone { node, revision });
+        return Some(WatchEvent::NodeRemoved { node, revision });
     }
     node_of(entry, &prefix).map(WatchEvent::NodeRegistered)
 }

@@ -233,7 +233,7 @@ impl<'d> LockedDirectory<'d> {
     pub(super) fn remove_node(&mut self, node: NodeId) -> Result<(), CoordinatorError> {
         files::remove(&self.directory.status(node))?;
         files::remove(&self.directory.node(node))?;
-        self.note(self.journal.next(), JournalChange::Gone(node))
+        self.note(self.journal.next(), JournalChange::Removed(node))
     }
 
     pub(super) fn remove_controller(&mut self) -> Result<(), CoordinatorError> {

@@ -29,7 +29,7 @@ const MAGIC: &str = "brisk-coordinator 1";
 pub(super) enum JournalChange {
     Topology,
     Node(NodeId),
-    Gone(NodeId),
+    Removed(NodeId),
     Elected(NodeId),
     Vacant,
 }
@@ -69,7 +69,7 @@ impl LocalJournal {
             _ = match change {
                 JournalChange::Topology => writeln!(text, "{revision} topology"),
                 JournalChange::Node(node) => writeln!(text, "{revision} node {node}"),
-                JournalChange::Gone(node) => writeln!(text, "{revision} gone {node}"),
+                JournalChange::Removed(node) => writeln!(text, "{revision} gone {node}"),
                 JournalChange::Elected(node) => writeln!(text, "{revision} elected {node}"),
                 JournalChange::Vacant => writeln!(text, "{revision} vacant"),
             };
@@ -113,7 +113,7 @@ impl LocalJournal {
             let change = match fields[1..] {
                 ["topology"] => JournalChange::Topology,
                 ["node", id] => JournalChange::Node(node(id)?),
-                ["gone", id] => JournalChange::Gone(node(id)?),
+                ["gone", id] => JournalChange::Removed(node(id)?),
                 ["elected", id] => JournalChange::Elected(node(id)?),
                 ["vacant"] => JournalChange::Vacant,
                 _ => return None,
@@ -139,7 +139,7 @@ mod tests {
         journal.push(Revision(4), JournalChange::Node(node('a')));
         journal.push(Revision(5), JournalChange::Elected(node('a')));
         journal.push(Revision(6), JournalChange::Vacant);
-        journal.push(Revision(9), JournalChange::Gone(node('b')));
+        journal.push(Revision(9), JournalChange::Removed(node('b')));
         let text = journal.encode();
         assert_eq!(LocalJournal::decode(&text), Some(journal));
         for cut in 0..text.len() {

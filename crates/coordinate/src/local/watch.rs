@@ -114,12 +114,14 @@ impl LocalWatch {
                     let entry = entry.filter(|entry| entry.revision == revision);
                     events.extend(entry.map(WatchEvent::NodeRegistered));
                 }
-                JournalChange::Gone(node) => events.push(WatchEvent::NodeGone { node, revision }),
+                JournalChange::Removed(node) => {
+                    events.push(WatchEvent::NodeRemoved { node, revision })
+                }
                 JournalChange::Elected(node) => {
                     let controller = Controller { node, since: revision };
                     events.push(WatchEvent::ControllerElected(controller));
                 }
-                JournalChange::Vacant => events.push(WatchEvent::ControllerGone { revision }),
+                JournalChange::Vacant => events.push(WatchEvent::ControllerRemoved { revision }),
             }
         }
         self.position = self.position.max(journal.last);

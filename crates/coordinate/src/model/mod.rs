@@ -126,9 +126,9 @@ impl Model {
 /// The fate of a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CallFate {
-    Answered,
-    Lost,
-    Unanswered,
+    Delivered,
+    RequestLost,
+    ResponseLost,
     /// Drawn only for changes to the topology.
     Late,
 }
@@ -141,10 +141,10 @@ impl ModelState {
         let unanswered = lost + u64::from(faults.unanswered_percent);
         let late = unanswered + u64::from(faults.late_percent);
         match drawn {
-            drawn if drawn < lost => CallFate::Lost,
-            drawn if drawn < unanswered => CallFate::Unanswered,
+            drawn if drawn < lost => CallFate::RequestLost,
+            drawn if drawn < unanswered => CallFate::ResponseLost,
             drawn if drawn < late && is_change => CallFate::Late,
-            _ => CallFate::Answered,
+            _ => CallFate::Delivered,
         }
     }
 
@@ -198,11 +198,11 @@ impl ModelCoordinator {
         self.check_reachable(&state.store)?;
         let fate = state.draw_fate(false);
         let slack = state.draw_up_to(state.faults.expiry_lag_max);
-        if fate == CallFate::Lost {
+        if fate == CallFate::RequestLost {
             return Err(timed_out(what));
         }
-        let answer = apply(&mut state.store, slack);
-        if fate == CallFate::Unanswered { Err(timed_out(what)) } else { answer }
+        let result = apply(&mut state.store, slack);
+        if fate == CallFate::ResponseLost { Err(timed_out(what)) } else { result }
     }
 }
 
@@ -246,18 +246,18 @@ impl Coordinator for ModelCoordinator {
         let fate = state.draw_fate(true);
         let unknown = ChangeOutcome::Unknown(timed_out("change"));
         match fate {
-            CallFate::Lost => unknown,
+            CallFate::RequestLost => unknown,
             CallFate::Late => {
                 let delay = state.draw_up_to(state.faults.late_max);
                 let at = LateApplication::At(state.store.now.after(delay));
                 state.store.apply_late(at, owned);
                 unknown
             }
-            CallFate::Unanswered => {
+            CallFate::ResponseLost => {
                 state.store.change(&owned);
                 unknown
             }
-            CallFate::Answered => match state.store.change(&owned) {
+            CallFate::Delivered => match state.store.change(&owned) {
                 Some(revision) => ChangeOutcome::Changed(revision),
                 None => ChangeOutcome::Conflict,
             },

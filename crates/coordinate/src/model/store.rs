@@ -220,7 +220,7 @@ impl ModelStore {
         if let Some(node) = found.map(|(node, _)| *node) {
             self.nodes.remove(&node);
             let revision = self.advance_revision();
-            self.note(revision, WatchEvent::NodeGone { node, revision });
+            self.note(revision, WatchEvent::NodeRemoved { node, revision });
         }
     }
 
@@ -245,7 +245,7 @@ impl ModelStore {
         if self.controller.is_some_and(|(_, holder)| holder == lease) {
             self.controller = None;
             let revision = self.advance_revision();
-            self.note(revision, WatchEvent::ControllerGone { revision });
+            self.note(revision, WatchEvent::ControllerRemoved { revision });
         }
     }
 

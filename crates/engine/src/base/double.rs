@@ -99,21 +99,21 @@ fn read_hexadecimal(text: &[u8]) -> Option<(f64, bool)> {
     let end = text.iter().position(|byte| matches!(byte, b'p' | b'P')).unwrap_or(text.len());
     let mut significand = 0u64;
     let mut exponent = 0i64;
-    let (mut digits, mut behind_point) = (0usize, false);
+    let (mut digits, mut after_point) = (0usize, false);
     for &byte in &text[..end] {
-        if byte == b'.' && !behind_point {
-            behind_point = true;
+        if byte == b'.' && !after_point {
+            after_point = true;
             continue;
         }
         let digit = u64::from((byte as char).to_digit(16)?);
         digits += 1;
         if significand >> 60 == 0 {
             significand = significand << 4 | digit;
-            exponent -= if behind_point { 4 } else { 0 };
+            exponent -= if after_point { 4 } else { 0 };
         } else {
             // The remaining digits matter only for the rounding direction.
             significand |= u64::from(digit != 0);
-            exponent += if behind_point { 0 } else { 4 };
+            exponent += if after_point { 0 } else { 4 };
         }
     }
     if digits == 0 {

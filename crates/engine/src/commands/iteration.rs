@@ -102,7 +102,7 @@ impl<'a> ScanOptions<'a> {
 
 /// Replies to one step. `walk` writes elements to the reply, and returns the next cursor and the
 /// number of elements. Both are inserted before the elements.
-pub(super) fn answer(
+pub(super) fn reply_step(
     reply: &mut Reply<'_>,
     walk: impl FnOnce(&mut Reply<'_>) -> (u64, usize),
 ) -> Outcome {
@@ -117,6 +117,6 @@ pub(super) fn answer(
 }
 
 /// Replies to a step of a scan of a key that does not exist.
-pub(super) fn answer_nothing(reply: &mut Reply<'_>) -> Outcome {
-    answer(reply, |_| (0, 0))
+pub(super) fn reply_empty_step(reply: &mut Reply<'_>) -> Outcome {
+    reply_step(reply, |_| (0, 0))
 }

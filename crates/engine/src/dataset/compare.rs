@@ -82,7 +82,7 @@ impl DigestContext {
         self.secret.hash(key)
     }
 
-    fn is_gone(&self, entry: &EntryRef<'_>) -> bool {
+    fn is_expired(&self, entry: &EntryRef<'_>) -> bool {
         entry.deadline().is_some_and(|at| at <= self.now)
     }
 }
@@ -122,16 +122,16 @@ fn count(keys: &Keys<'_>, slot: SlotId, context: &DigestContext) -> usize {
     if all <= SLOT_STEPS || all > COUNTED_MAX || !keys.may_have_due(slot, context.now) {
         return all;
     }
-    let mut gone = 0;
-    keys.each_entry(slot, |entry| gone += usize::from(context.is_gone(&entry)));
-    all - gone
+    let mut expired = 0;
+    keys.each_entry(slot, |entry| expired += usize::from(context.is_expired(&entry)));
+    all - expired
 }
 
 fn digest_whole(keys: &Keys<'_>, slot: SlotId, context: &DigestContext) -> Option<SlotDigest> {
     let mut walk = DigestWalk { context, left: SLOT_STEPS };
     let mut sum = Some(0_u64);
     keys.each_entry(slot, |entry| {
-        if sum.is_some() && !context.is_gone(&entry) {
+        if sum.is_some() && !context.is_expired(&entry) {
             let value = walk.of_entry(&entry);
             sum = sum.zip(value).map(|(sum, value)| sum.wrapping_add(value));
         }
@@ -143,7 +143,7 @@ fn digest_in_parts(keys: &Keys<'_>, slot: SlotId, context: &DigestContext) -> Op
     let mut digest = SlotDigest::default();
     let mut left = SLOT_STEPS_MAX;
     keys.each_entry(slot, |entry| {
-        if left == 0 || context.is_gone(&entry) {
+        if left == 0 || context.is_expired(&entry) {
             return;
         }
         // A string that is stored in its entry has at most 64 KiB.
@@ -193,7 +193,7 @@ impl DigestWalk<'_> {
     fn of_entry(&mut self, entry: &EntryRef<'_>) -> Option<u64> {
         let key = self.part(entry.key())?;
         let value = self.value(entry.dumpable())?;
-        if value == GONE {
+        if value == EXPIRED {
             return Some(0);
         }
         Some(self.join(&[key, deadline_word(entry), value]))
@@ -259,7 +259,7 @@ impl DigestWalk<'_> {
             });
         });
         let sum = sum?;
-        Some(if count == 0 { GONE } else { self.join(&[4, sum]) })
+        Some(if count == 0 { EXPIRED } else { self.join(&[4, sum]) })
     }
 
     /// Number of fields of a hash that have not expired. The exact number is computed only if it
@@ -270,9 +270,11 @@ impl DigestWalk<'_> {
         if all <= self.left || all > COUNTED_MAX || !may_have_due {
             return all;
         }
-        let mut gone = 0;
-        hash.each_timed(|_, _, deadline| gone += usize::from(deadline.is_some_and(|at| at <= now)));
-        all - gone
+        let mut expired = 0;
+        hash.each_timed(|_, _, deadline| {
+            expired += usize::from(deadline.is_some_and(|at| at <= now))
+        });
+        all - expired
     }
 
     fn stream(&mut self, stream: &Stream) -> Option<u64> {
@@ -308,7 +310,7 @@ impl DigestWalk<'_> {
 }
 
 /// The digest of a hash whose fields have all expired.
-const GONE: u64 = 0;
+const EXPIRED: u64 = 0;
 
 fn add(sum: &mut Option<u64>, part: impl FnOnce() -> Option<u64>) {
     *sum = sum.and_then(|sum| Some(sum.wrapping_add(part()?)));
@@ -339,7 +341,7 @@ pub fn emit_slot(
     }
     let (mut ids, mut requests) = (Vec::new(), Vec::new());
     keys.each_entry(slot, |entry| {
-        if context.is_gone(&entry) {
+        if context.is_expired(&entry) {
             return;
         }
         ids.push(context.id(entry.key()));
@@ -561,20 +563,20 @@ mod tests {
         let slot = db.keyspace().hasher().key(b"a").slot;
         db.env().hooks.set(crate::env::effect::Hooks::PROPAGATE, true);
         let context = DigestContext { now: UnixMs(2000), ..CONTEXT };
-        let mut told = Vec::new();
+        let mut emitted = Vec::new();
         let at = (db.keyspace(), db.env());
         assert!(emit_slot(at, DbIndex::FIRST, slot, &context, |ids| {
-            told = ids.to_vec();
+            emitted = ids.to_vec();
             b"*1\r\n$4\r\nREST\r\n".to_vec()
         }));
-        assert_eq!(told.len(), 2);
+        assert_eq!(emitted.len(), 2);
         let mut bytes = Vec::new();
         db.keyspace().journal().take(&mut bytes, &mut Vec::new());
         let text = String::from_utf8_lossy(&bytes).into_owned();
         assert!(text.starts_with("*1\r\n$5\r\nMULTI"), "{text}");
         assert!(text.ends_with("EXEC\r\n*1\r\n$4\r\nREST\r\n"), "{text}");
         assert_eq!(text.matches("$7\r\nRESTORE").count(), 2, "{text}");
-        let keep: HashSet<u64> = told.into_iter().take(1).collect();
+        let keep: HashSet<u64> = emitted.into_iter().take(1).collect();
         assert_eq!(keep_only(at, DbIndex::FIRST, slot, &context, &keep), 2);
         assert_eq!(keep_only(at, DbIndex::of(3), slot, &context, &keep), 0);
         db.check("DBSIZE", "(integer) 1");

@@ -33,7 +33,7 @@ pub struct Loader<'a> {
     duplicate: Duplicate,
     loaded: LoadSummary,
     /// Maximum number of bytes of the names of expired keys that are kept.
-    gone_bytes_max: u64,
+    expired_bytes_max: u64,
     /// Number of keys that are inserted together.
     group: usize,
     /// Expected number of keys in a slot after loading; 0 if unknown.
@@ -75,7 +75,7 @@ impl<'a> Loader<'a> {
             env,
             duplicate,
             loaded: LoadSummary::default(),
-            gone_bytes_max: 0,
+            expired_bytes_max: 0,
             group: GROUP,
             expected: 0,
             groups: 0,
@@ -92,7 +92,7 @@ impl<'a> Loader<'a> {
 
     /// Keeps the names of expired keys that are not loaded, up to this number of bytes.
     pub fn keep_expired_names(&mut self, bytes_max: u64) {
-        self.gone_bytes_max = bytes_max;
+        self.expired_bytes_max = bytes_max;
     }
 
     /// Sets the expected number of keys that the database of the next blocks will have. A table is
@@ -170,7 +170,7 @@ impl<'a> Loader<'a> {
         }
         if has_expired(&metadata, self.env.horizon()) {
             self.loaded.expired += 1;
-            self.loaded.gone.push(db, &key, self.gone_bytes_max);
+            self.loaded.expired_keys.push(db, &key, self.expired_bytes_max);
             return Ok(None);
         }
         let Key { slot, hash, .. } = self.keyspace.hasher().key(&key);
@@ -242,7 +242,7 @@ impl std::ops::AddAssign for LoadSummary {
         self.keys += other.keys;
         self.expired += other.expired;
         self.empty += other.empty;
-        self.gone.append(other.gone);
+        self.expired_keys.append(other.expired_keys);
     }
 }
 

@@ -139,7 +139,7 @@ pub struct LoadSummary {
     /// Number of keys that were skipped because they had expired.
     pub expired: u64,
     /// The names of the expired keys.
-    pub gone: ExpiredKeys,
+    pub expired_keys: ExpiredKeys,
     /// Number of collections without elements, which are skipped.
     pub empty: u64,
 }

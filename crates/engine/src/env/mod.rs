@@ -173,14 +173,15 @@ impl Env {
         let mut left = KEYS_MAX;
         self.garbage.borrow_mut().retain(|garbage| {
             let Garbage::Table(table) = garbage else { return true };
-            let mut stays = table.view().len() > left;
-            if !stays {
+            let mut is_kept = table.view().len() > left;
+            if !is_kept {
                 table.view().for_each(|entry| {
-                    stays |= matches!(entry.value(), ValueRef::Object(value) if !value.is_light());
+                    is_kept |=
+                        matches!(entry.value(), ValueRef::Object(value) if !value.is_light());
                 });
             }
-            left -= if stays { 0 } else { table.view().len() };
-            stays
+            left -= if is_kept { 0 } else { table.view().len() };
+            is_kept
         });
     }
 

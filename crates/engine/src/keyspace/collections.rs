@@ -86,7 +86,7 @@ impl Keys<'_> {
             Err(error) => return Ok(Err(error)),
         };
         let Edit { result, happened, changes, event, metadata_only } = edit;
-        let gone = value.is_empty() && !C::MAY_BE_EMPTY;
+        let is_emptied = value.is_empty() && !C::MAY_BE_EMPTY;
         let value_deadline = value.next_deadline();
         let stirred = value.wait_fingerprint() != before;
         let kind = kind_byte(C::KIND, value.encoding());
@@ -106,7 +106,7 @@ impl Keys<'_> {
                 self.signal(key);
             }
         }
-        if gone {
+        if is_emptied {
             let entry = self.detach(key).expect("it was just found");
             discard(env, entry);
             self.notify_event(key, EventClass::GENERIC, "del");

@@ -177,7 +177,7 @@ mod tests {
         }),
         ("elsewhere", |ctx, _, other| {
             let _ = ctx.keys.view(other);
-            let long = crate::call::long::LongCommand::answer(
+            let long = crate::call::long::LongCommand::reply_with(
                 (&SPEC, None),
                 DbIndex::of(0),
                 &[b"test"],

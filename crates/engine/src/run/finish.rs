@@ -45,9 +45,9 @@ pub fn finish(keyspace: &Keyspace, env: &Env, computed: ComputedCommand) -> Fini
     let mut replies = ReplyBuffer::new();
     let thawed = matches!(&done, LongResult::Result(made) if made.attempt > 0);
     let (dirty, error) = match done {
-        LongResult::Answer(written, answered) => {
+        LongResult::Reply(written, result) => {
             replies = written;
-            (0, answered.err())
+            (0, result.err())
         }
         LongResult::Result(made) => {
             match run_again(keyspace, env, &command, client, made, &mut replies) {

@@ -181,7 +181,7 @@ impl Accounts {
     /// Removes a user. `None` if it does not exist. The caller must not pass the default user.
     pub fn remove(&self, name: &[u8], all: &Clients) -> Option<Affected> {
         let account = lock(&self.accounts).remove(name)?;
-        account.put(User::nobody(), all);
+        account.put(User::unprivileged(), all);
         Some(Affected { clients: Vec::new(), to_close: account.clients(all) })
     }
 

@@ -119,10 +119,10 @@ fn line(
     now_ms: u64,
     command: &str,
 ) {
-    let published = |figure: &std::sync::atomic::AtomicU64| figure.load(Ordering::Relaxed);
+    let published = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
     let capacity = published(&record.query_capacity);
     // The request that is being executed is in no buffer of the session.
-    let held = |figure| if own.is_some() { 0 } else { published(figure) };
+    let held = |counter| if own.is_some() { 0 } else { published(counter) };
     let (query, understood) = (held(&record.query_bytes), held(&record.argument_bytes));
     let words = own.map_or(understood, |own| own.words_bytes);
     let replies = own.map_or(0, |own| own.reply_bytes);

@@ -26,7 +26,7 @@ const NICENESS: i32 = 10;
 const ERRANDS_MAX: usize = 64;
 
 /// The client whose command is being computed.
-pub struct Asker {
+pub struct Caller {
     pub record: Arc<ClientRecord>,
     pub row: &'static Row,
     /// Time spent on the command so far.
@@ -35,13 +35,13 @@ pub struct Asker {
 
 /// Work to be done for a client.
 pub struct Job {
-    pub asker: Asker,
+    pub caller: Caller,
     pub long: LongCommand,
 }
 
 /// Work that was done for a client.
 pub struct Outcome {
-    pub asker: Asker,
+    pub caller: Caller,
     pub computed: ComputedCommand,
 }
 
@@ -54,11 +54,11 @@ impl std::fmt::Debug for Outcome {
 impl Job {
     /// Does the work, on the calling thread.
     pub fn run(self, keyspace: &Keyspace, clock: &Clock) -> Outcome {
-        let Job { mut asker, long } = self;
+        let Job { mut caller, long } = self;
         let begin = clock.ticks();
         let computed = long.compute(keyspace);
-        asker.ns += clock.ns(clock.ticks().wrapping_sub(begin));
-        Outcome { asker, computed }
+        caller.ns += clock.ns(clock.ticks().wrapping_sub(begin));
+        Outcome { caller, computed }
     }
 }
 
@@ -182,7 +182,7 @@ impl LongWork {
 
 fn run_and_report(job: Job, keyspace: &Keyspace, mailboxes: &Mailboxes, clock: &Clock) {
     let outcome = job.run(keyspace, clock);
-    let worker = outcome.asker.record.worker;
+    let worker = outcome.caller.record.worker;
     mailboxes.send(worker, Message::Computed(Box::new(outcome)));
 }
 

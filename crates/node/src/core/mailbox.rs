@@ -28,7 +28,7 @@ pub enum Message {
     /// CLIENT PAUSE has ended.
     Unpause,
     /// The wait of a client's command is over, and this is the reply.
-    Served(Delivery),
+    Served(DeliveredReply),
     /// The work for a command of one of this worker's clients is done.
     Computed(Box<crate::core::long::Outcome>),
     /// Frozen slots were released.
@@ -73,7 +73,7 @@ impl std::fmt::Debug for Work {
 
 /// The reply to a command that was waiting.
 #[derive(Debug)]
-pub struct Delivery {
+pub struct DeliveredReply {
     pub token: Token,
     pub client: u64,
     pub replies: ReplyBuffer,

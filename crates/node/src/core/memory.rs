@@ -54,7 +54,7 @@ impl Usage {
     pub fn measure(core: &Core) -> Result<Usage> {
         let shared = &core.shared;
         let (allocated, resident) = (used(), resident());
-        let load = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let in_use = shared.keyspace.databases().filter(|db| shared.keyspace.key_count(*db) > 0);
         let databases = in_use.map(|db| Ok((db, table_bytes(core, db)?)));
         let databases: Vec<(DbIndex, u64)> = databases.collect::<Result<_>>()?;
@@ -63,7 +63,7 @@ impl Usage {
             peak: peak(shared, allocated),
             startup: load(&shared.observe.metrics.startup_memory),
             resident,
-            holding: Holding::ask(allocated, resident),
+            holding: Holding::query(allocated, resident),
             clients: of_clients(shared),
             stream: shared.replication.stream.memory(),
             keys: databases.iter().map(|(db, _)| shared.keyspace.key_count(*db)).sum(),

@@ -1,6 +1,6 @@
 //! The work that commands leave to their worker, which owns the sessions and their connections.
 
-use super::mailbox::Delivery;
+use super::mailbox::DeliveredReply;
 use brisk_reactor::Token;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -11,7 +11,7 @@ pub struct PendingWork {
     /// Sessions to close after the current command.
     closes: Vec<Token>,
     /// Replies for sessions of this worker whose commands were waiting.
-    deliveries: VecDeque<Delivery>,
+    deliveries: VecDeque<DeliveredReply>,
     /// Sessions of this worker with output that waits for the append-only file or for replicas.
     held: RefCell<Vec<Token>>,
     /// True if output has begun to wait for replicas in this round.
@@ -31,13 +31,13 @@ impl PendingWork {
     }
 
     /// Delivers the reply to a command that was waiting.
-    pub fn deliver(&mut self, delivery: Delivery) {
+    pub fn deliver(&mut self, delivery: DeliveredReply) {
         self.deliveries.push_back(delivery);
     }
 
     /// Takes the next reply to a command that was waiting.
     #[inline]
-    pub fn next_delivery(&mut self) -> Option<Delivery> {
+    pub fn next_delivery(&mut self) -> Option<DeliveredReply> {
         self.deliveries.pop_front()
     }
 

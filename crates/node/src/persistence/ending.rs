@@ -85,7 +85,7 @@ pub fn begin(core: &Core, how: ShutdownMode) -> Result<Begun> {
     // A failover or a client may rely on the fact that the stream does not grow while writes are paused.
     let mut may_request = shared.conditions.pause_in_force(now_ms).is_none();
     {
-        let _still = core.quiesce_others_despite_scripts();
+        let _quiesced = core.quiesce_others_despite_scripts();
         if shared.process.shutdown.waiting().is_some() {
             // Another worker was first.
             return Ok(Begun::Waits);
@@ -152,7 +152,7 @@ pub fn call_off(core: &Core) -> bool {
         return false;
     }
     // While the workers are quiesced, each SHUTDOWN has either begun to wait or has not been executed.
-    let _still = core.quiesce_others_despite_scripts();
+    let _quiesced = core.quiesce_others_despite_scripts();
     if !shared.process.shutdown.call_off() {
         return false;
     }

@@ -19,23 +19,23 @@ const BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// A message for a worker to deliver.
 #[derive(Debug)]
-pub enum Mail {
+pub enum PushMessage {
     Published(Arc<Publication>),
     Notice(Notice),
 }
 
-impl Mail {
+impl PushMessage {
     fn bytes(&self) -> usize {
         match self {
-            Mail::Published(message) => message.wire_bytes(),
-            Mail::Notice(notice) => notice.bytes(),
+            PushMessage::Published(message) => message.wire_bytes(),
+            PushMessage::Notice(notice) => notice.bytes(),
         }
     }
 }
 
 #[derive(Debug, Default)]
 struct Queue {
-    messages: VecDeque<Mail>,
+    messages: VecDeque<PushMessage>,
     deliveries: usize,
     bytes: usize,
     /// Number of messages ever added.
@@ -64,7 +64,7 @@ pub enum InboxState {
 
 impl Inbox {
     /// Adds a message with this number of deliveries.
-    pub fn push(&self, message: Mail, deliveries: usize) -> InboxState {
+    pub fn push(&self, message: PushMessage, deliveries: usize) -> InboxState {
         let mut queue = self.lock();
         queue.deliveries += deliveries;
         queue.bytes += message.bytes();
@@ -96,7 +96,7 @@ impl Inbox {
 
     /// Swaps the messages with `empty`. Returns the number of the first message, and true if the inbox exceeded a
     /// limit.
-    pub fn take(&self, empty: &mut VecDeque<Mail>) -> (u64, bool) {
+    pub fn take(&self, empty: &mut VecDeque<PushMessage>) -> (u64, bool) {
         debug_assert!(empty.is_empty(), "its messages would be delivered again");
         let mut queue = self.lock();
         std::mem::swap(&mut queue.messages, empty);
@@ -117,9 +117,15 @@ mod tests {
     use super::*;
     use smallvec::SmallVec;
 
-    fn message(payload: &[u8]) -> Mail {
+    fn message(payload: &[u8]) -> PushMessage {
         let none = SmallVec::new();
-        Mail::Published(Arc::new(Publication::new(Space::Channel, b"c", payload, true, none)))
+        PushMessage::Published(Arc::new(Publication::new(
+            Space::Channel,
+            b"c",
+            payload,
+            true,
+            none,
+        )))
     }
 
     #[test]

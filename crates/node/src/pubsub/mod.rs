@@ -28,7 +28,7 @@ pub mod subscribe;
 mod topics;
 
 pub(crate) use self::events::take_config;
-pub use self::inbox::{Inbox, Mail};
+pub use self::inbox::{Inbox, PushMessage};
 pub use self::publication::{Publication, sigil};
 pub use self::registry::{Published, SubscriptionRegistry};
 pub use self::topics::{Subscriptions, TopicSubscriber, Topics};

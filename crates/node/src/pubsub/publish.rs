@@ -1,7 +1,7 @@
 //! Sends messages and keyspace events from a worker to all subscribers.
 
 use super::inbox::InboxState;
-use super::{Mail, Space};
+use super::{PushMessage, Space};
 use crate::core::Core;
 use brisk_engine::effect::{EventClass, Hooks};
 use std::io::Write;
@@ -47,8 +47,8 @@ pub fn publish(core: &mut Core, space: Space, channel: &[u8], payload: &[u8]) ->
 }
 
 /// Adds a message with this number of deliveries to a worker's inbox.
-pub fn send_mail(core: &Core, worker: usize, mail: Mail, deliveries: usize) {
-    let found = core.shared.pubsub.inbox(worker).push(mail, deliveries);
+pub fn send_push(core: &Core, worker: usize, message: PushMessage, deliveries: usize) {
+    let found = core.shared.pubsub.inbox(worker).push(message, deliveries);
     if found != InboxState::Some && worker != core.id {
         core.shared.mailboxes.wake(worker);
     }

@@ -6,7 +6,7 @@
 //! patterns, shard, inbox.
 
 use super::inbox::InboxState;
-use super::{Inbox, Mail, Publication, Space};
+use super::{Inbox, Publication, PushMessage, Space};
 use brisk_engine::glob::{self, Case};
 use brisk_structures::poison::EvenPoisoned;
 use smallvec::SmallVec;
@@ -133,8 +133,8 @@ impl SubscriptionRegistry {
             if *count == 0 {
                 continue;
             }
-            let mail = Mail::Published(Arc::clone(&message));
-            match self.inboxes[worker].push(mail, *count as usize) {
+            let push = PushMessage::Published(Arc::clone(&message));
+            match self.inboxes[worker].push(push, *count as usize) {
                 InboxState::Nothing => published.woken.push(worker),
                 InboxState::Some => {}
                 InboxState::TooMuch => {

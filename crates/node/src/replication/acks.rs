@@ -149,9 +149,14 @@ impl AckWait {
     }
 
     /// Replies with the current state, whether or not the condition is met. O(replicas).
-    pub fn answer(&self, replication: &Replication, aof: &Aof, reply: &mut Reply<'_>) -> Outcome {
+    pub fn write_reply(
+        &self,
+        replication: &Replication,
+        aof: &Aof,
+        reply: &mut Reply<'_>,
+    ) -> Outcome {
         if let AckCondition::Comparison(_) = self.wanted {
-            return replication.comparison.answer(reply);
+            return replication.comparison.write_reply(reply);
         }
         let reached = self.reached(replication, aof);
         if let AckCondition::Disks { .. } = self.wanted {

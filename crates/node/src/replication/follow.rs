@@ -78,7 +78,7 @@ pub fn begin_stream(core: &Core) -> Result<()> {
             "ERR no replica has connected yet: CLIENT DURABILITY REPLICAS must be called outside of MULTI",
         ));
     }
-    let _still = core.quiesce_others()?;
+    let _quiesced = core.quiesce_others()?;
     if !replication.stream.has_backlog() && !shared.conditions.is_replica() {
         shared.dispatch_changes(core.id);
         replication.begin_backlog(shared.keyspace.journal().end(), brisk_reactor::unix_ms());
@@ -152,7 +152,7 @@ pub fn disarm_propagation(core: &mut Core) {
         shared.dispatch_changes(core.id);
         replication.forget_backlog();
         // A replica with an earlier offset would otherwise receive the stream of another dataset.
-        replication.history.begin_anew(new_id(&mut core.env.random.borrow_mut()));
+        replication.history.restart(new_id(&mut core.env.random.borrow_mut()));
         shared.log.notice(format_args!(
             "Replication backlog freed after {ttl_s} seconds without connected replicas."
         ));

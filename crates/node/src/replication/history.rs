@@ -117,7 +117,7 @@ impl History {
 
     /// Begins a history with a new id after the stream was dropped. No replica can resume. All other workers are
     /// quiesced.
-    pub fn begin_anew(&self, id: String) {
+    pub fn restart(&self, id: String) {
         *self.ids.lock().even_poisoned() = ReplicationIds { id, former: None };
     }
 
@@ -153,7 +153,7 @@ mod tests {
         let shares = |id: &str, offset| history.shares(id.repeat(ID_LEN).as_bytes(), offset);
         assert!(shares("b", 1_000_010) && !shares("b", 1_000_011));
         assert!(shares("c", 1_000_011) && !shares("a", 0));
-        history.begin_anew("d".repeat(ID_LEN));
+        history.restart("d".repeat(ID_LEN));
         assert!(!shares("c", 0) && !shares("b", 0) && shares("d", 0));
     }
 

@@ -60,8 +60,8 @@ impl Marks {
     /// The time at which the byte at a position was appended, in Unix ms. For a byte before all marks, this is the time
     /// of the first mark. O(log marks).
     pub(super) fn appended_ms(&self, place: u64) -> Option<u64> {
-        let behind = self.marks.partition_point(|(from, _)| *from <= place);
-        self.marks.get(behind.saturating_sub(1)).map(|(_, ms)| *ms)
+        let after = self.marks.partition_point(|(from, _)| *from <= place);
+        self.marks.get(after.saturating_sub(1)).map(|(_, ms)| *ms)
     }
 }
 

@@ -11,7 +11,7 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
 /// Maximum length of a reply. An error is one line, which contains at most some arguments of the request.
-const ANSWER_BYTES_MAX: u64 = 64 * 1024;
+const REPLY_BYTES_MAX: u64 = 64 * 1024;
 
 /// Upper bound for the duration of a step, even if the request allows more: one year.
 const STEP_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -50,15 +50,15 @@ fn hand_over(
             sent.push(key);
         }
     }
-    let mut answers = BufReader::new(socket);
+    let mut replies = BufReader::new(socket);
     // The first error is reported, regardless of later replies.
     let mut refused = None;
     for _ in &preface {
-        refused = refused.or(answer(&mut answers)?);
+        refused = refused.or(read_reply(&mut replies)?);
     }
     let prefaced = refused.is_none();
     for key in sent {
-        match answer(&mut answers) {
+        match read_reply(&mut replies) {
             Ok(None) if prefaced => taken.push(key),
             Ok(error) => refused = refused.or(error),
             Err(failure) => return Err(refused.map_or(failure, TransferError::Refused)),
@@ -157,10 +157,10 @@ fn write(socket: &mut Timed, words: &[Vec<u8>]) -> Result<(), TransferError> {
 }
 
 /// Reads a reply. Returns the text of an error, or `None` for any other one-line reply.
-fn answer(answers: &mut BufReader<Timed>) -> Result<Option<Vec<u8>>, TransferError> {
-    answers.get_mut().begin();
+fn read_reply(replies: &mut BufReader<Timed>) -> Result<Option<Vec<u8>>, TransferError> {
+    replies.get_mut().begin();
     let mut line = Vec::new();
-    let mut bounded = answers.by_ref().take(ANSWER_BYTES_MAX);
+    let mut bounded = replies.by_ref().take(REPLY_BYTES_MAX);
     bounded.read_until(b'\n', &mut line).map_err(|_| TransferError::Reading)?;
     let text = line.strip_suffix(b"\r\n").ok_or(TransferError::Reading)?;
     Ok(text.strip_prefix(b"-").map(<[u8]>::to_vec))

@@ -82,9 +82,9 @@ fn unblock_all(shared: &Shared) {
 }
 
 /// Adopts the history of a dataset that was loaded when the server started. If this server is a replica, it can
-/// continue from its offset. If it is a primary, its replicas can. They receive deletions of the keys in `gone`, which
-/// had expired and were not loaded.
-pub fn inherit(shared: &'static Shared, lineage: &Lineage, gone: ExpiredKeys) {
+/// continue from its offset. If it is a primary, its replicas can. They receive deletions of the keys in `expired`,
+/// which had expired and were not loaded.
+pub fn inherit(shared: &'static Shared, lineage: &Lineage, expired: ExpiredKeys) {
     let (Some(id), Some(offset)) = (lineage.id.clone(), lineage.offset) else { return };
     let db = lineage.db.unwrap_or_default();
     // If the server shuts down, the result is ignored.
@@ -102,23 +102,23 @@ pub fn inherit(shared: &'static Shared, lineage: &Lineage, gone: ExpiredKeys) {
         replication.begin_backlog(end, unix_ms());
         core.env.hooks.set(Hooks::PROPAGATE, true);
         if !core.shared.conditions.is_replica() {
-            propagate_gone(core, offset, &gone);
+            propagate_expired(core, offset, &expired);
         }
     });
 }
 
 /// Begins the stream with deletions of the keys that had expired when the dataset was loaded. If they exceed
 /// the backlog, no replica can continue from an earlier offset.
-fn propagate_gone(core: &Core, offset: Offset, gone: &ExpiredKeys) {
+fn propagate_expired(core: &Core, offset: Offset, expired: &ExpiredKeys) {
     /// The number of keys that are appended to the journal before it is dispatched.
     const KEYS_AT_ONCE: usize = 1000;
     let (shared, replication) = (core.shared, &core.shared.replication);
-    if gone.bytes > shared.config().replication.repl_backlog_size {
+    if expired.bytes > shared.config().replication.repl_backlog_size {
         let (ids, end) = (replication.history.ids(), shared.keyspace.journal().end());
-        return replication.history.adopt(ids, offset.after(gone.bytes), end);
+        return replication.history.adopt(ids, offset.after(expired.bytes), end);
     }
     let word: &[u8] = if core.env.settings.lazy_expire { b"UNLINK" } else { b"DEL" };
-    for keys in gone.keys.chunks(KEYS_AT_ONCE) {
+    for keys in expired.keys.chunks(KEYS_AT_ONCE) {
         for (db, key) in keys {
             shared.keyspace.propagate_without_keys(&core.env, *db, &[word, key]);
         }

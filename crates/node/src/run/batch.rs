@@ -279,9 +279,9 @@ impl Batch {
         db: DbIndex,
     ) -> usize {
         let Some((first, key)) = self.names_elements(at) else { return at + 1 };
-        let behind = at + 1..self.requests.len();
+        let following = at + 1..self.requests.len();
         let same = |at: &usize| self.names_elements(*at).is_some_and(|(_, k)| k.hash == key.hash);
-        let end = behind.take_while(same).last().map_or(at + 1, |last| last + 1);
+        let end = following.take_while(same).last().map_or(at + 1, |last| last + 1);
         if end == at + 1 && first.spans < ELEMENTS_MIN {
             return end;
         }

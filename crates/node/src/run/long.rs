@@ -2,8 +2,8 @@
 
 use crate::clients::flag;
 use crate::core::Core;
-use crate::core::long::{Asker, Job, Outcome};
-use crate::core::mailbox::{Delivery, Message};
+use crate::core::long::{Caller, Job, Outcome};
+use crate::core::mailbox::{DeliveredReply, Message};
 use crate::core::session::Session;
 use crate::run::count;
 use crate::run::gate;
@@ -18,8 +18,8 @@ pub(crate) fn leave_long(core: &mut Core, session: &Session, row: &'static Row) 
     let Some(long) = core.env.take_long() else { return };
     let ns = core.accounting.charge(core.clock);
     count::note_last(core, session, row);
-    let asker = Asker { record: Arc::clone(&session.record), row, ns };
-    send_long(core, Box::new(Job { asker, long }));
+    let caller = Caller { record: Arc::clone(&session.record), row, ns };
+    send_long(core, Box::new(Job { caller, long }));
     // FLUSHALL has changed keys that other clients wait for.
     if core.env.has_ready() {
         waiting::serve_waiters(core);
@@ -36,26 +36,29 @@ fn send_long(core: &Core, job: Box<Job>) {
 
 /// Finishes a command whose work is done. Returns its reply, unless the work has to be done again. If the data must not
 /// change at the moment, returns the outcome as an error, for a later attempt.
-pub fn finish_long(core: &mut Core, outcome: Outcome) -> Result<Option<Delivery>, Box<Outcome>> {
-    let Outcome { mut asker, computed } = outcome;
+pub fn finish_long(
+    core: &mut Core,
+    outcome: Outcome,
+) -> Result<Option<DeliveredReply>, Box<Outcome>> {
+    let Outcome { mut caller, computed } = outcome;
     let shared = core.shared;
     core.read_clocks();
     // A primary that has become a replica in the meantime must not store the result.
     let is_refused =
-        computed.writes() && gate::is_read_only(core) && !asker.record.has(flag::PRIMARY);
+        computed.writes() && gate::is_read_only(core) && !caller.record.has(flag::PRIMARY);
     let finished = if is_refused {
         let error = CommandError::text(gate::READ_ONLY);
         FinishResult::Over(refuse(&shared.keyspace, &core.env, computed, error))
     } else {
         finish(&shared.keyspace, &core.env, computed)
     };
-    asker.ns += core.accounting.charge(core.clock);
+    caller.ns += core.accounting.charge(core.clock);
     let over = match finished {
         FinishResult::Again(long) => {
-            send_long(core, Box::new(Job { asker, long }));
+            send_long(core, Box::new(Job { caller, long }));
             return Ok(None);
         }
-        FinishResult::Later(computed) => return Err(Box::new(Outcome { asker, computed })),
+        FinishResult::Later(computed) => return Err(Box::new(Outcome { caller, computed })),
         FinishResult::Over(over) => over,
     };
     core.stats().changes.add(over.dirty);
@@ -65,10 +68,10 @@ pub fn finish_long(core: &mut Core, outcome: Outcome) -> Result<Option<Delivery>
     over.with_args(&shared.keyspace, |args| {
         count::count_late_command(
             core,
-            &asker.record,
-            asker.row,
+            &caller.record,
+            caller.row,
             over.error.is_some(),
-            asker.ns,
+            caller.ns,
             args,
         );
     });
@@ -78,6 +81,6 @@ pub fn finish_long(core: &mut Core, outcome: Outcome) -> Result<Option<Delivery>
     if core.env.has_ready() {
         waiting::serve_waiters(core);
     }
-    let Asker { record, .. } = asker;
-    Ok(Some(Delivery { token: record.token, client: record.id, replies: over.replies }))
+    let Caller { record, .. } = caller;
+    Ok(Some(DeliveredReply { token: record.token, client: record.id, replies: over.replies }))
 }

@@ -123,13 +123,13 @@ pub fn note_denial(
     user: &[u8],
 ) {
     let metrics = &core.shared.observe.metrics;
-    let figure = match reason {
+    let counter = match reason {
         Reason::Command => &metrics.denied_by_command,
         Reason::Key => &metrics.denied_by_key,
         Reason::Auth => &metrics.denied_by_auth,
         Reason::Channel => &metrics.denied_by_channel,
     };
-    figure.fetch_add(1, Ordering::Relaxed);
+    counter.fetch_add(1, Ordering::Relaxed);
     let len_max = usize::try_from(core.config.security.acllog_max_len).unwrap_or(0);
     // A command that EXEC or a script runs is not the one that the client sent.
     let sent = match context {

@@ -1,7 +1,7 @@
 //! Commands that wait for keys run again when their keys are ready.
 
 use crate::core::Core;
-use crate::core::mailbox::{Delivery, Message};
+use crate::core::mailbox::{DeliveredReply, Message};
 use crate::run::count;
 use brisk_engine::keyspace::Waiter;
 use brisk_engine::serve::{self, ServedWaiter};
@@ -33,7 +33,7 @@ pub fn serve_waiters(core: &mut Core) {
         book_wait(core, &waiter, error.is_some(), ns);
         let client = waiter.client;
         let token = Token::from_u64(client.token);
-        let delivery = Delivery { token, client: client.id, replies };
+        let delivery = DeliveredReply { token, client: client.id, replies };
         if client.worker == core.id {
             core.pending.deliver(delivery);
         } else {

@@ -38,14 +38,14 @@ pub struct Script {
     /// True if the script has run since the last check for eviction.
     used: AtomicBool,
     /// True if the script was flushed or evicted. A worker that still has it must not run it.
-    gone: AtomicBool,
+    is_removed: AtomicBool,
 }
 
 impl Script {
     /// Reports whether the script can still be run by its digest.
     #[inline]
     pub fn is_known(&self) -> bool {
-        !self.gone.load(Ordering::Relaxed)
+        !self.is_removed.load(Ordering::Relaxed)
     }
 
     /// Notes that the script is about to run.
@@ -101,7 +101,7 @@ impl Scripts {
             acts: AtomicBool::new(false),
             evictable: AtomicBool::new(true),
             used: AtomicBool::new(false),
-            gone: AtomicBool::new(false),
+            is_removed: AtomicBool::new(false),
         }))
     }
 
@@ -143,7 +143,7 @@ impl Scripts {
                 known.evictable.push_back(script);
                 continue;
             }
-            script.gone.store(true, Ordering::Relaxed);
+            script.is_removed.store(true, Ordering::Relaxed);
             known.bytes -= bytes_of(&script);
             known.by_digest.remove(&script.digest);
             self.evicted.fetch_add(1, Ordering::Relaxed);
@@ -155,7 +155,7 @@ impl Scripts {
         let known = std::mem::take(&mut *self.lock());
         self.generation.fetch_add(1, Ordering::Release);
         let scripts: Vec<Arc<Script>> = known.by_digest.into_values().collect();
-        scripts.iter().for_each(|script| script.gone.store(true, Ordering::Relaxed));
+        scripts.iter().for_each(|script| script.is_removed.store(true, Ordering::Relaxed));
         scripts
     }
 

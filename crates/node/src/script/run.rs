@@ -6,7 +6,7 @@ use super::slow::ScriptDescription;
 use crate::core::Core;
 use crate::core::call::Call;
 use crate::core::conditions::Condition;
-use crate::core::mailbox::Delivery;
+use crate::core::mailbox::DeliveredReply;
 use crate::core::memory_limit;
 use crate::core::session::Session;
 use crate::monitor::lines;
@@ -404,7 +404,7 @@ fn log_if_slow(core: &Core, parked: &mut Parked) {
 
 /// Runs the suspended script for a slice. Returns its reply if it has ended. `client` is the session that
 /// `WorkerScripts::parked_client` named, if that client is still connected.
-pub fn run_script_slice(core: &mut Core, client: Option<&mut Session>) -> Option<Delivery> {
+pub fn run_script_slice(core: &mut Core, client: Option<&mut Session>) -> Option<DeliveredReply> {
     let mut parked = core.scripts.parked.take()?;
     let machine = Rc::clone(&parked.machine);
     core.read_clocks();
@@ -448,7 +448,7 @@ pub fn run_script_slice(core: &mut Core, client: Option<&mut Session>) -> Option
         waiting::serve_waiters(core);
     }
     let record = &parked.session.record;
-    Some(Delivery { token: record.token, client: record.id, replies })
+    Some(DeliveredReply { token: record.token, client: record.id, replies })
 }
 
 /// Moves the state of the unit out of the worker.

@@ -2,7 +2,7 @@
 
 use super::notice::{Broadcast, Notice, array};
 use crate::core::Core;
-use crate::pubsub::Mail;
+use crate::pubsub::PushMessage;
 use crate::pubsub::publish;
 use brisk_engine::effect::Hooks;
 use brisk_engine::keyspace::{Invalidation, KeyName};
@@ -21,14 +21,14 @@ pub(crate) fn must_precede_command(core: &mut Core) -> bool {
 #[cold]
 pub fn send_invalidations(core: &mut Core) {
     core.env.set_hooks(Hooks::INVALIDATE, false);
-    let mut told = std::mem::take(&mut core.env.aftermath.borrow_mut().invalidations);
-    for invalidation in told.drain(..) {
+    let mut invalidations = std::mem::take(&mut core.env.aftermath.borrow_mut().invalidations);
+    for invalidation in invalidations.drain(..) {
         match invalidation {
             Invalidation::Key { name, mut readers, by } => {
                 let keys = Arc::new(array([name.as_slice()].into_iter()));
                 while let Some(worker) = readers.last().map(|reader| reader.worker()) {
-                    let here = readers.iter().filter(|reader| reader.worker() == worker);
-                    let clients: SmallVec<_> = here.map(|reader| reader.client()).collect();
+                    let of_worker = readers.iter().filter(|reader| reader.worker() == worker);
+                    let clients: SmallVec<_> = of_worker.map(|reader| reader.client()).collect();
                     readers.retain(|reader| reader.worker() != worker);
                     let deliveries = clients.len();
                     let keys = Arc::clone(&keys);
@@ -44,8 +44,8 @@ pub fn send_invalidations(core: &mut Core) {
         }
     }
     let kept = &mut core.env.aftermath.borrow_mut().invalidations;
-    if kept.is_empty() && told.capacity() <= KEPT_MAX {
-        *kept = told;
+    if kept.is_empty() && invalidations.capacity() <= KEPT_MAX {
+        *kept = invalidations;
     }
 }
 
@@ -69,7 +69,7 @@ pub fn send_broadcasts(core: &mut Core) {
 
 /// Adds a message for this number of sessions to a worker's inbox.
 pub fn send_notice(core: &Core, worker: usize, notice: Notice, deliveries: usize) {
-    publish::send_mail(core, worker, Mail::Notice(notice), deliveries);
+    publish::send_push(core, worker, PushMessage::Notice(notice), deliveries);
 }
 
 /// A larger buffer is freed.

@@ -145,8 +145,8 @@ impl<R: Read> StreamInput<R> {
                 }
             };
         }
-        let there = self.end - self.at;
-        let taken = usize::try_from(len).map_or(there, |len| len.min(there));
+        let available = self.end - self.at;
+        let taken = usize::try_from(len).map_or(available, |len| len.min(available));
         let from = self.at;
         self.at += taken;
         Ok(&self.buffer[from..from + taken])

@@ -92,8 +92,8 @@ fn compare(name: &str, manifest: &Json, mut loaded: Loaded) {
     }
     for (db, keys) in manifest["expired_keys"].as_object().into_iter().flatten() {
         for (key, expire_time) in keys.as_object().unwrap() {
-            let gone = loaded.entries.remove(&(db.parse().unwrap(), bytes(key))).unwrap();
-            assert_eq!(gone.metadata.expire_at_ms, expire_time.as_i64());
+            let removed = loaded.entries.remove(&(db.parse().unwrap(), bytes(key))).unwrap();
+            assert_eq!(removed.metadata.expire_at_ms, expire_time.as_i64());
         }
     }
     // The remaining keys had expired when the manifest was made.

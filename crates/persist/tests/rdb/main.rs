@@ -23,7 +23,7 @@ fn fixture_files() -> Vec<PathBuf> {
     );
     let mut files: Vec<PathBuf> = [root.clone(), root.join("old")]
         .iter()
-        .flat_map(|folder| std::fs::read_dir(folder).expect("fixtures are there"))
+        .flat_map(|directory| std::fs::read_dir(directory).expect("fixtures are there"))
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "rdb"))
         .collect();

@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn heads_of_all_kinds_are_parsed_with_the_length_of_their_line() {
-        for (text, told, line) in [
+        for (text, expected, line) in [
             ("$11\r\nhello", Head::Bulk(11), 5),
             ("$0\r\n\r\n", Head::Bulk(0), 4),
             ("*3\r\n:1\r\n", Head::Values(3), 4),
@@ -65,7 +65,7 @@ mod tests {
             ("-ERR no\r\n", Head::Other, 9),
             ("=7\r\ntxt:abc\r\n", Head::Other, 4),
         ] {
-            assert_eq!(of(text), Ok(Some((told, line))), "{text}");
+            assert_eq!(of(text), Ok(Some((expected, line))), "{text}");
         }
     }
 

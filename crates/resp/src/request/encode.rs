@@ -13,19 +13,19 @@ pub fn encode<W: AsRef<[u8]>>(out: &mut Vec<u8>, words: &[W]) {
 /// arguments that the decoder found in them; the decoder also accepts other forms. O(arguments).
 #[must_use]
 pub fn is_encoded<'w>(bytes: &[u8], words: impl ExactSizeIterator<Item = &'w [u8]>) -> bool {
-    let Some(mut rest) = behind_header(bytes, b'*', words.len()) else { return false };
+    let Some(mut rest) = after_header(bytes, b'*', words.len()) else { return false };
     for word in words {
-        let behind = behind_header(rest, b'$', word.len()).and_then(|rest| rest.get(word.len()..));
-        let Some(behind) = behind.and_then(|behind| behind.strip_prefix(b"\r\n")) else {
+        let after = after_header(rest, b'$', word.len()).and_then(|rest| rest.get(word.len()..));
+        let Some(after) = after.and_then(|after| after.strip_prefix(b"\r\n")) else {
             return false;
         };
-        rest = behind;
+        rest = after;
     }
     rest.is_empty()
 }
 
 /// Returns the bytes after a header of this type and number, if `bytes` begin with that header.
-fn behind_header(bytes: &[u8], kind: u8, number: usize) -> Option<&[u8]> {
+fn after_header(bytes: &[u8], kind: u8, number: usize) -> Option<&[u8]> {
     let digits = bytes.strip_prefix(&[kind])?;
     digits.strip_prefix(itoa::Buffer::new().format(number).as_bytes())?.strip_prefix(b"\r\n")
 }

@@ -47,7 +47,7 @@ fn decode_in_pieces(
 }
 
 /// The part of a server that the reference needs: PING, ECHO, and the errors for anything else.
-fn answer(request: &[Vec<u8>], out: &mut Vec<u8>) {
+fn write_reply(request: &[Vec<u8>], out: &mut Vec<u8>) {
     let mut bulk = |bytes: &[u8]| {
         out.extend_from_slice(format!("${}\r\n", bytes.len()).as_bytes());
         out.extend_from_slice(bytes);
@@ -98,7 +98,7 @@ fn replies_and_closes_as_redis_does() {
         for cuts in [&[][..], &singly] {
             let (requests, error) = decode_in_pieces(&sent, cuts, &limits);
             let mut reply = Vec::new();
-            requests.iter().for_each(|request| answer(request, &mut reply));
+            requests.iter().for_each(|request| write_reply(request, &mut reply));
             if let Some(error) = error {
                 error.encode(&mut reply);
             }

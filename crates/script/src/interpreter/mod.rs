@@ -32,10 +32,10 @@ const FULL_BYTES: usize = MEMORY_BYTES_MAX / 4;
 /// Number of steps of Rust code that works for a script between two calls of the host. Luau counts
 /// the steps of the script itself (calls, returns, loop iterations): `LUA51_STEPS` in
 /// `.cargo/config.toml`.
-const STEPS_PER_QUESTION: u32 = 64;
+const STEPS_PER_HOST_CALL: u32 = 64;
 /// Number of bytes that such code writes between two calls of the host, because long strings take
 /// much work in few steps.
-const BYTES_PER_QUESTION: usize = 256 * 1024;
+const BYTES_PER_HOST_CALL: usize = 256 * 1024;
 /// Maximum numbers of values and of bytes of a reply that are written without yielding.
 const VALUES_AT_ONCE: u32 = 10_000;
 const BYTES_AT_ONCE: usize = 64 * 1024;
@@ -100,7 +100,7 @@ impl State {
             return Err(stopped());
         }
         let steps = self.steps.get() + 1;
-        if steps < STEPS_PER_QUESTION {
+        if steps < STEPS_PER_HOST_CALL {
             self.steps.set(steps);
             return Ok(());
         }
@@ -120,7 +120,7 @@ impl State {
         }
         self.collector.make_room(lua);
         room::bound(lua)?;
-        self.ask().inspect_err(|_| self.note_place(lua))?;
+        self.follow_pace().inspect_err(|_| self.note_place(lua))?;
         Ok(VmState::Continue)
     }
 
@@ -146,7 +146,7 @@ impl State {
     }
 
     /// Calls the host, and suspends or stops the script if the host requests it.
-    fn ask(&self) -> Result<()> {
+    fn follow_pace(&self) -> Result<()> {
         match self.host.pace() {
             Pace::GoOn => Ok(()),
             Pace::Suspend => self.pause().map(|_| ()),
@@ -168,7 +168,7 @@ impl State {
     /// suspended, and takes no step that would detect that.
     pub(crate) fn wait(&self) -> Result<bool> {
         let paused = self.pause()?;
-        self.ask()?;
+        self.follow_pace()?;
         Ok(paused)
     }
 }
@@ -179,13 +179,13 @@ pub(crate) struct Watch {
     /// Absent in an interpreter without a host.
     state: Option<Rc<State>>,
     /// The length of the output when its growth last caused a call of the host.
-    asked_at: Cell<usize>,
+    called_at: Cell<usize>,
 }
 
 impl Watch {
     pub(crate) fn of(lua: &Lua) -> Watch {
         let state = lua.app_data_ref::<Rc<State>>().map(|state| Rc::clone(&state));
-        Watch { lua: lua.clone(), state, asked_at: Cell::new(0) }
+        Watch { lua: lua.clone(), state, called_at: Cell::new(0) }
     }
 
     /// Called before each step, with the length that the output will then have. Returns an error if
@@ -193,9 +193,9 @@ impl Watch {
     #[inline]
     pub(crate) fn step(&self, written: usize) -> Result<()> {
         let Some(state) = &self.state else { return Ok(()) };
-        if written.saturating_sub(self.asked_at.get()) >= BYTES_PER_QUESTION {
-            self.asked_at.set(written);
-            state.steps.set(STEPS_PER_QUESTION);
+        if written.saturating_sub(self.called_at.get()) >= BYTES_PER_HOST_CALL {
+            self.called_at.set(written);
+            state.steps.set(STEPS_PER_HOST_CALL);
         }
         state.step(&self.lua)
     }
@@ -549,7 +549,7 @@ impl Interpreter {
         argv: impl ExactSizeIterator<Item = &'a [u8]>,
     ) -> Result<Job> {
         let unbounded = Unbounded::begin(&self.lua)?;
-        unbounded.until_answered();
+        unbounded.leave_to_bounded();
         let words = if is_eval {
             self.eval_words.fill(keys, argv)?;
             None
@@ -653,7 +653,7 @@ impl Interpreter {
     fn settle(&mut self) {
         if self.state.stop.replace(false) {
             self.state.steps.set(0);
-            self.begin_anew();
+            self.renew_coroutine();
         }
         if self.state.collector.is_due(&self.lua) {
             self.collect();
@@ -662,7 +662,7 @@ impl Interpreter {
     }
 
     /// Makes the next scripts run in a new coroutine.
-    fn begin_anew(&mut self) {
+    fn renew_coroutine(&mut self) {
         self.state.begins.set(true);
         // The old coroutine's data may occupy all the memory.
         let unbounded = Unbounded::begin(&self.lua);
@@ -677,7 +677,7 @@ impl Interpreter {
     pub fn collect(&mut self) {
         if !self.fiber.is_paused() {
             // The coroutine holds the script that ran last, and its arguments.
-            self.begin_anew();
+            self.renew_coroutine();
         }
         self.state.collector.collect(&self.lua);
     }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 struct Desk {
     pace: Cell<Option<Pace>>,
     log: RefCell<Vec<u8>>,
-    asked: Cell<u32>,
+    pace_calls: Cell<u32>,
 }
 
 impl Host for Desk {
@@ -37,7 +37,7 @@ impl Host for Desk {
         self.log.borrow_mut().extend_from_slice(line);
     }
     fn pace(&self) -> Pace {
-        self.asked.set(self.asked.get() + 1);
+        self.pace_calls.set(self.pace_calls.get() + 1);
         self.pace.get().unwrap_or(Pace::GoOn)
     }
 }
@@ -353,7 +353,7 @@ fn a_stopped_script_says_where_it_was() {
 }
 
 #[test]
-fn an_abandoned_script_is_gone() {
+fn an_abandoned_script_is_dropped() {
     let mut bench = bench();
     let (ended, _) = bench.run("pcall(redis.call, 'abandon') redis.call('echo', 1)", &[], &[]);
     assert_eq!(ended, Ended::Stopped(Some((b"@user_script".to_vec(), 1))));
@@ -403,11 +403,11 @@ fn the_host_is_consulted_after_many_bytes_as_after_many_steps() {
     for writer in ["return t", "return #cjson.encode(t)", "return #cmsgpack.pack(t)"] {
         let script = |end: &str| format!("{long} {end}");
         bench.reply(&script("return 0"));
-        let before = bench.desk.asked.get();
+        let before = bench.desk.pace_calls.get();
         bench.reply(&script("return 0"));
-        let without = bench.desk.asked.get() - before;
+        let without = bench.desk.pace_calls.get() - before;
         bench.reply(&script(writer));
-        let with = bench.desk.asked.get() - before - without;
+        let with = bench.desk.pace_calls.get() - before - without;
         assert!(with > without, "{writer}: asked {with} times, {without} without");
     }
 }
@@ -654,16 +654,16 @@ fn functions_of_libraries_find_the_table_arg() {
 
 #[test]
 fn the_steps_to_load_a_library_are_proportional_to_its_functions() {
-    let asked = |functions: usize| {
+    let pace_calls = |functions: usize| {
         let mut bench = bench();
         let code: Vec<String> = (0..functions)
             .map(|at| format!("redis.register_function('f{at}', function() return {at} end)\n"))
             .collect();
         let loaded = bench.machine.load_library(code.concat().as_bytes(), 0).unwrap();
         assert_eq!(loaded.len(), functions);
-        bench.desk.asked.get()
+        bench.desk.pace_calls.get()
     };
-    let (once, twice) = (asked(1000), asked(2000));
+    let (once, twice) = (pace_calls(1000), pace_calls(2000));
     assert!(twice < 3 * once, "{twice} for 2,000 functions, {once} for 1,000");
     let mut bench = bench();
     let code = "local function f() end for _, name in {'a', 'b', 'a'} do \

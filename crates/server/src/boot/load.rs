@@ -36,7 +36,7 @@ fn load_snapshot(shared: &'static Shared, steps: &LoadingSteps) -> Result<(), St
             steps
                 .restore(loaded.functions)
                 .map_err(|error| fatal(&format!("a library of functions: {error}"), DAMAGED))?;
-            role::inherit(shared, &loaded.lineage, loaded.gone);
+            role::inherit(shared, &loaded.lineage, loaded.expired_keys);
             let seconds = began.elapsed().as_secs_f64();
             shared.log.notice(format_args!("DB loaded from disk: {seconds:.3} seconds"));
         }

@@ -238,12 +238,12 @@ fn a_replica_without_its_primary_may_serve_no_data() {
 fn reads_on_a_replica_skip_the_command_gate() {
     let node = Node::replica(|_| {});
     let (session, table) = (node.session(), node.core.shared.table);
-    let asked = |name: &str| {
+    let replies_to = |name: &str| {
         let conditions = node.core.shared.conditions.now();
         gate::is_armed(conditions, &session, table.find(name.as_bytes()).unwrap())
     };
-    assert!(!asked("get") && !asked("ping") && !asked("zrange"));
-    assert!(asked("set") && asked("eval") && asked("fcall"));
+    assert!(!replies_to("get") && !replies_to("ping") && !replies_to("zrange"));
+    assert!(replies_to("set") && replies_to("eval") && replies_to("fcall"));
 }
 
 #[test]

@@ -25,21 +25,21 @@ pub(super) fn limits(root: &Path, own: &str) -> Limits {
         let (Some(controllers), Some(group)) = (fields.next(), fields.next()) else { continue };
         let has = |name: &str| controllers.split(',').any(|controller| controller == name);
         if controllers.is_empty() {
-            for folder in upwards(&root.join("sys/fs/cgroup"), group) {
-                lower(&mut limits.memory, number(&folder, "memory.max"));
-                let text = std::fs::read_to_string(folder.join("cpu.max")).unwrap_or_default();
+            for directory in upwards(&root.join("sys/fs/cgroup"), group) {
+                lower(&mut limits.memory, number(&directory, "memory.max"));
+                let text = std::fs::read_to_string(directory.join("cpu.max")).unwrap_or_default();
                 lower(&mut limits.processors, share(&text));
             }
         } else if has("memory") {
-            for folder in upwards(&root.join("sys/fs/cgroup/memory"), group) {
-                let bytes = number(&folder, "memory.limit_in_bytes");
+            for directory in upwards(&root.join("sys/fs/cgroup/memory"), group) {
+                let bytes = number(&directory, "memory.limit_in_bytes");
                 lower(&mut limits.memory, bytes.filter(|bytes| *bytes < NO_LIMIT));
             }
         } else if has("cpu") {
             let hierarchy = root.join("sys/fs/cgroup").join(controllers);
-            for folder in upwards(&hierarchy, group) {
-                let quota = number(&folder, "cpu.cfs_quota_us");
-                let period = number(&folder, "cpu.cfs_period_us").filter(|period| *period > 0);
+            for directory in upwards(&hierarchy, group) {
+                let quota = number(&directory, "cpu.cfs_quota_us");
+                let period = number(&directory, "cpu.cfs_period_us").filter(|period| *period > 0);
                 let both = quota.zip(period);
                 lower(
                     &mut limits.processors,
@@ -56,7 +56,7 @@ pub(super) fn limits(root: &Path, own: &str) -> Limits {
 fn upwards(hierarchy: &Path, group: &str) -> Vec<std::path::PathBuf> {
     let whole = hierarchy.join(group.trim_start_matches('/'));
     let inside =
-        whole.ancestors().take(DEPTH_MAX).take_while(|folder| folder.starts_with(hierarchy));
+        whole.ancestors().take(DEPTH_MAX).take_while(|directory| directory.starts_with(hierarchy));
     inside.map(Path::to_owned).collect()
 }
 
@@ -69,8 +69,8 @@ fn lower<N: PartialOrd>(limit: &mut Option<N>, other: Option<N>) {
 }
 
 /// Parses the number in a file. `max` and -1 mean no limit.
-fn number(folder: &Path, file: &str) -> Option<u64> {
-    std::fs::read_to_string(folder.join(file)).ok()?.trim().parse().ok()
+fn number(directory: &Path, file: &str) -> Option<u64> {
+    std::fs::read_to_string(directory.join(file)).ok()?.trim().parse().ok()
 }
 
 /// Parses `quota period`, or `max period`.
@@ -88,8 +88,10 @@ mod tests {
 
     fn put(root: &TempDir, path: &str, text: &str) {
         let path = root.path(path);
-        let folder = path.parent().expect("a file has a directory");
-        fs::create_dir_all(folder).and_then(|()| fs::write(&path, text)).expect("a new directory");
+        let directory = path.parent().expect("a file has a directory");
+        fs::create_dir_all(directory)
+            .and_then(|()| fs::write(&path, text))
+            .expect("a new directory");
     }
 
     #[test]

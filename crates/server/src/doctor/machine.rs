@@ -189,8 +189,8 @@ fn clock_source(source: &str) -> Option<Finding> {
 
 fn processors(machine: &Machine, config: &Config) -> Option<Finding> {
     let workers = config.process.threads.count();
-    let (there, allowed) = (machine.processors, machine.cgroup.processors);
-    let what = format!("{workers} workers on {there} CPUs");
+    let (present, allowed) = (machine.processors, machine.cgroup.processors);
+    let what = format!("{workers} workers on {present} CPUs");
     Some(match allowed {
         Some(allowed) if (workers as f64) > allowed.ceil() => {
             let what = format!("{what}, but the control group allows only {allowed:.1}");
@@ -198,9 +198,9 @@ fn processors(machine: &Machine, config: &Config) -> Option<Finding> {
                 .means("When the CPU time of a period is used up, all workers stall until the next one.")
                 .todo(format!("set threads {}", allowed.floor().max(1.0)))
         }
-        _ if workers > there => Finding::warning("processors", what)
+        _ if workers > present => Finding::warning("processors", what)
             .means("Workers that share a CPU wait for one another.")
-            .todo(format!("set threads {there}, or 0")),
+            .todo(format!("set threads {present}, or 0")),
         _ => Finding::ok("processors", what),
     })
 }
@@ -298,7 +298,7 @@ mod tests {
     #[test]
     fn workers_are_compared_with_the_cpus_and_the_control_group() {
         let mut config = Config::default();
-        config.process.threads.asked = 4;
+        config.process.threads.configured = 4;
         let mut machine = with_memory(1000, 0, 0);
         assert_eq!(state(processors(&machine, &config)), Some(Ok));
         machine.cgroup.processors = Some(1.5);

@@ -263,16 +263,16 @@ impl Server {
                     if request.path == console::SESSION_PATH {
                         match self.consoles.open(connection, io, token, &request) {
                             Ok(()) => continue,
-                            Err(answer) => {
+                            Err(response) => {
                                 connection.is_closing = true;
-                                Self::send(connection, io, token, &answer, &request);
+                                Self::send(connection, io, token, &response, &request);
                                 continue;
                             }
                         }
                     }
                     connection.is_closing = !request.keeps_alive;
-                    let answer = self.answer(&request, io, token);
-                    Self::send(connection, io, token, &answer, &request);
+                    let response = self.respond(&request, io, token);
+                    Self::send(connection, io, token, &response, &request);
                 }
                 Ok(None) => break,
                 Err(fault) => {
@@ -296,22 +296,22 @@ impl Server {
         connection: &mut Connection,
         io: &mut Control,
         token: Token,
-        answer: &Answer,
+        response: &Answer,
         request: &Request,
     ) {
         let keeps = !connection.is_closing;
-        let bytes = answer.bytes(request.method == Method::Head, keeps, unix_ms() / 1000);
+        let bytes = response.bytes(request.method == Method::Head, keeps, unix_ms() / 1000);
         connection.send(io, token, &bytes);
         connection.until_ms = unix_ms() + IDLE_MS_MAX;
     }
 
     /// Returns the response to a request.
-    fn answer(&self, request: &Request, io: &mut Control, token: Token) -> Answer {
+    fn respond(&self, request: &Request, io: &mut Control, token: Token) -> Answer {
         let config = self.shared.config();
         let network = &config.network;
         let peer = io.peer_addr(token);
-        if let Some(answer) = console::page(self.shared, &config, request, &peer) {
-            return answer;
+        if let Some(response) = console::page(self.shared, &config, request, &peer) {
+            return response;
         }
         let is_open = network.http_password.is_empty() && network.protected_mode;
         if is_open && !peer.is_local() {

@@ -9,10 +9,10 @@ use brisk_observe::text::Text;
 use std::sync::atomic::Ordering;
 
 /// A field of one worker: its name and its counter.
-type Figure = (&'static str, fn(&WorkerStats) -> &Count);
+type WorkerField = (&'static str, fn(&WorkerStats) -> &Count);
 
 /// Times, which are measured in ns and shown in microseconds.
-const TIMES: &[Figure] = &[
+const TIMES: &[WorkerField] = &[
     ("accept", |stats| &stats.accept_ns),
     ("read", |stats| &stats.read_ns),
     ("parse", |stats| &stats.parse_ns),
@@ -22,7 +22,7 @@ const TIMES: &[Figure] = &[
     ("wait", |stats| &stats.wait_ns),
 ];
 
-const SYSTEM_CALLS: &[Figure] = &[
+const SYSTEM_CALLS: &[WorkerField] = &[
     ("wait", |stats| &stats.wait_calls),
     ("sleep", |stats| &stats.sleep_calls),
     ("ctl", |stats| &stats.ctl_calls),
@@ -32,7 +32,7 @@ const SYSTEM_CALLS: &[Figure] = &[
     ("close", |stats| &stats.close_calls),
 ];
 
-const COUNTS: &[Figure] = &[
+const COUNTS: &[WorkerField] = &[
     ("rounds", |stats| &stats.rounds),
     ("batches", |stats| &stats.batches),
     ("batched_requests", |stats| &stats.batched_requests),
@@ -137,7 +137,7 @@ fn last_comparison(last: &Finding, text: &mut Text) {
     text.number("last_comparison_slots", last.sum(|found| found.compared));
     text.number("last_comparison_skipped_slots", last.sum(|found| found.skipped));
     text.number("last_comparison_differing_slots", last.sum(ReplicaComparison::differed_count));
-    text.number("last_comparison_healed_slots", last.sum(|found| found.healed().count() as u64));
+    text.number("last_comparison_healed_slots", last.sum(|found| found.repaired().count() as u64));
 }
 
 /// Writes one worker's fields, which are the rest of its line.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(super) fn write(view: &View<'_>, text: &mut Text) {
     let metrics = &view.shared.observe.metrics;
-    let us = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
+    let us = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     text.seconds("used_cpu_sys", us(&metrics.cpu_process.system_us));
     text.seconds("used_cpu_user", us(&metrics.cpu_process.user_us));
     text.seconds("used_cpu_sys_children", us(&metrics.cpu_children.system_us));

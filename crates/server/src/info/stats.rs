@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 pub(super) fn write(view: &View<'_>, text: &mut Text) {
     let metrics = &view.shared.observe.metrics;
-    let load = |figure: &AtomicU64| figure.load(Ordering::Relaxed);
-    let kib = |figure: &AtomicU64| load(figure) as f64 / 1024.0;
+    let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    let kib = |counter: &AtomicU64| load(counter) as f64 / 1024.0;
     text.number("total_connections_received", view.sum(|stats| &stats.connections_received));
     text.number("total_commands_processed", view.sum(|stats| &stats.commands_processed));
     text.number("instantaneous_ops_per_sec", load(&metrics.ops_per_second));

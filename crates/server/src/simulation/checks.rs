@@ -44,14 +44,14 @@ pub(super) enum Due {
 }
 
 impl Due {
-    /// True if `answer` is the expected reply. `answer` is `None` if there is no reply yet.
-    pub(super) fn is(self, answer: Option<&str>) -> bool {
-        let begins = |text: &str| answer.is_some_and(|answer| answer.starts_with(text));
+    /// True if `reply` is the expected reply. `reply` is `None` if there is no reply yet.
+    pub(super) fn is(self, reply: Option<&str>) -> bool {
+        let begins = |text: &str| reply.is_some_and(|reply| reply.starts_with(text));
         let fails_over = "-NOMASTERLINK Can't SYNC while failing over";
         match self {
             Due::Continues => begins("+CONTINUE"),
-            Due::FailsOver => answer == Some(fails_over),
-            Due::Not => !begins("+CONTINUE") && answer != Some(fails_over),
+            Due::FailsOver => reply == Some(fails_over),
+            Due::Not => !begins("+CONTINUE") && reply != Some(fails_over),
         }
     }
 }
@@ -66,12 +66,12 @@ pub(super) fn present(
     let mut may_be = model.at(id, offset);
     // Compare the expiry times as well. If a change affects only an expiry time, the datasets before and after the
     // change have the same values.
-    let is_it = |one: &Rc<Dataset>| {
+    let matches_node = |one: &Rc<Dataset>| {
         look.shown.as_ref() == Some(&one.shown(now_ms))
             && look.deadlines.as_ref() == Some(&one.deadlines(now_ms))
     };
-    let it = may_be.iter().position(is_it).unwrap_or(0);
-    may_be.swap_remove(it)
+    let index = may_be.iter().position(matches_node).unwrap_or(0);
+    may_be.swap_remove(index)
 }
 
 /// Returns the expected reply to PSYNC.
@@ -175,7 +175,7 @@ impl Record {
             }
             (false, Some((id, offset))) => {
                 assert!(!look.is_replica && former == Some((id.clone(), offset)));
-                self.check_gone(look, offset, (&dataset, saved_ms), now_ms, seen);
+                self.check_expired(look, offset, (&dataset, saved_ms), now_ms, seen);
                 model.begin(&ids.id, Some(id), offset, dataset);
             }
             (false, None) => {
@@ -188,7 +188,7 @@ impl Record {
 
     /// Checks the stream of a primary after a start. The stream begins with deletions of the keys that have expired
     /// since the dataset was saved. If they exceed the backlog, the stream before them is not kept.
-    fn check_gone(
+    fn check_expired(
         &self,
         look: &NodeView,
         offset: u64,

@@ -77,7 +77,7 @@ impl Client {
     }
 
     /// Returns the next reply that has arrived, and its request.
-    pub(super) fn answer(&mut self) -> Option<(Pending, String)> {
+    pub(super) fn next_reply(&mut self) -> Option<(Pending, String)> {
         let mut bytes = [0; 4096];
         loop {
             match self.socket.read(&mut bytes) {

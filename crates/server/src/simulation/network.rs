@@ -38,7 +38,7 @@ pub(super) struct Connection {
     near: UnixStream,
     far: UnixStream,
     signal: Arc<AtomicBool>,
-    pub(super) there: Lane,
+    pub(super) forth: Lane,
     pub(super) back: Lane,
     /// Maximum number of bytes that arrive at a time.
     grain: usize,
@@ -100,7 +100,7 @@ impl Connection {
             near: dial.end,
             far,
             signal: dial.signal,
-            there: Lane::default(),
+            forth: Lane::default(),
             back: Lane::default(),
             grain: *random.pick(&[7, 60, 500, 5000, WINDOW, WINDOW]),
             said: Some(Vec::new()),
@@ -113,7 +113,7 @@ impl Connection {
     /// Takes the bytes that both ends have sent. Returns the reply to the replica's request when it
     /// has arrived.
     pub(super) fn collect(&mut self) -> Option<String> {
-        self.there.collect(&self.near);
+        self.forth.collect(&self.near);
         let news = self.back.collect(&self.far);
         self.psync.as_ref()?;
         self.heard.extend(news);
@@ -127,11 +127,11 @@ impl Connection {
 
     /// Delivers some bytes to the server, and records a request for the stream. Returns true if there were any bytes.
     pub(super) fn deliver_there(&mut self, random: &mut Random) -> bool {
-        if self.there.is_held {
+        if self.forth.is_held {
             return false;
         }
-        let most = 1 + random.below(self.grain.min(self.there.bytes.len().max(1)));
-        let news = self.there.deliver(&self.far, most);
+        let most = 1 + random.below(self.grain.min(self.forth.bytes.len().max(1)));
+        let news = self.forth.deliver(&self.far, most);
         if let Some(said) = &mut self.said {
             said.extend_from_slice(&news);
             if let Some(psync) = find_psync(said) {
@@ -155,7 +155,7 @@ impl Connection {
 
     /// True if one end has closed the connection and the other end has received everything that was sent before.
     pub(super) fn is_over(&self) -> bool {
-        [&self.there, &self.back].into_iter().any(|lane| lane.is_ended && lane.bytes.is_empty())
+        [&self.forth, &self.back].into_iter().any(|lane| lane.is_ended && lane.bytes.is_empty())
     }
 
     /// Breaks the connection. Bytes in flight are lost.
@@ -170,9 +170,9 @@ impl Connection {
 /// Returns the request for the stream, if it is complete.
 fn find_psync(said: &[u8]) -> Option<PsyncRequest> {
     let text = String::from_utf8_lossy(said);
-    let (before, behind) = text.split_once("$5\r\nPSYNC\r\n")?;
+    let (before, after) = text.split_once("$5\r\nPSYNC\r\n")?;
     let words: usize = before.trim_end().rsplit('*').next()?.parse().ok()?;
-    let parts: Vec<&str> = behind.split("\r\n").collect();
+    let parts: Vec<&str> = after.split("\r\n").collect();
     // There are a length and a value for each argument, and the rest after the last line ending.
     (parts.len() > 2 * (words - 1)).then(|| PsyncRequest {
         id: parts[1].to_owned(),

@@ -252,11 +252,11 @@ impl Machine {
 
     fn is_writing(&self) -> bool {
         let replication = &self.shared.replication;
-        let is_amid = |replica: &ReplicaHandle| {
+        let is_writing_dataset = |replica: &ReplicaHandle| {
             let transfer = replica.progress.transfer();
             transfer.is_some_and(|transfer| transfer.outcome().is_none())
         };
-        replication.snapshots.is_writing() || replication.replicas.count(is_amid) > 0
+        replication.snapshots.is_writing() || replication.replicas.count(is_writing_dataset) > 0
     }
 
     pub(super) fn look(&mut self, rereads: bool) -> NodeView {

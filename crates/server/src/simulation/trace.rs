@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 /// Number of events that are shown when a run fails.
-const TOLD_MAX: usize = 60;
+const EVENTS_SHOWN_MAX: usize = 60;
 
 thread_local! {
     static EVENTS: RefCell<Vec<String>> = RefCell::default();
@@ -22,7 +22,7 @@ pub(super) fn take() -> Vec<String> {
 /// Returns the latest events, one per line.
 pub(super) fn latest() -> String {
     EVENTS.with_borrow(|events| {
-        let from = events.len().saturating_sub(TOLD_MAX);
+        let from = events.len().saturating_sub(EVENTS_SHOWN_MAX);
         events[from..].iter().map(|event| format!("{event:.200}\n")).collect()
     })
 }

@@ -208,10 +208,10 @@ impl World {
             if last.ids.id == look.ids.id { last.offset } else { former.unwrap_or(look.offset) }
         });
         let mut before = before;
-        while let Some((pending, answer)) =
-            self.slots[index].client.as_mut().and_then(Client::answer)
+        while let Some((pending, reply)) =
+            self.slots[index].client.as_mut().and_then(Client::next_reply)
         {
-            let is_error = answer.starts_with('-');
+            let is_error = reply.starts_with('-');
             match pending {
                 Pending::Unit(unit) if !is_error => {
                     let present = self.model.at(&look.ids.id, before);
@@ -233,7 +233,7 @@ impl World {
                 Pending::Wait(id, offset)
                     if !is_error && self.model.is_shared(&id, &look.ids.id, offset) =>
                 {
-                    let have: u64 = answer[1..].trim_end().parse().expect("a number");
+                    let have: u64 = reply[1..].trim_end().parse().expect("a number");
                     let others = (0..self.slots.len()).filter(|other| *other != index);
                     let count = others
                         .filter(|other| {
@@ -300,9 +300,9 @@ impl World {
     fn write_unit(&mut self, index: usize, unit: Vec<(u32, Change)>) {
         self.look(index);
         let Some(client) = self.client(index) else { return };
-        let told = format!("{index} is to change {:.100}", format!("{unit:?}"));
+        let description = format!("{index} is to change {:.100}", format!("{unit:?}"));
         client.change(unit);
-        trace::note(self.now_ms, told);
+        trace::note(self.now_ms, description);
         self.serve(index);
     }
 
@@ -374,9 +374,9 @@ impl World {
         let psync = connections[at].psync.clone().filter(|_| !had_psync);
         let due = psync.map(|psync| (self.due(to, &psync), psync));
         self.serve(to);
-        let answer = self.collect(at);
+        let reply = self.collect(at);
         if let Some((due, psync)) = due {
-            self.check_answer(to, due, &psync, answer.as_deref());
+            self.check_reply(to, due, &psync, reply.as_deref());
         }
         true
     }
@@ -391,27 +391,27 @@ impl World {
         due(&self.model, &look, psync)
     }
 
-    fn check_answer(&mut self, index: usize, due: Due, psync: &PsyncRequest, answer: Option<&str>) {
+    fn check_reply(&mut self, index: usize, due: Due, psync: &PsyncRequest, reply: Option<&str>) {
         trace::note(
             self.now_ms,
-            format!("PSYNC {} {}: {answer:?}", &psync.id[..6.min(psync.id.len())], psync.first),
+            format!("PSYNC {} {}: {reply:?}", &psync.id[..6.min(psync.id.len())], psync.first),
         );
-        if due == Due::Continues && Due::Not.is(answer) {
+        if due == Due::Continues && Due::Not.is(reply) {
             // A timer may have trimmed the backlog before the server read the request.
             let look = self.node(index).with(|machine| machine.look(false));
             if !is_kept(&look, psync) {
                 return;
             }
         }
-        assert!(due.is(answer), "{psync:?} was answered {answer:?} and not with {due:?}");
+        assert!(due.is(reply), "{psync:?} was answered {reply:?} and not with {due:?}");
     }
 
     /// Takes the bytes that both ends of a connection have sent. Returns the reply to the request when it arrives.
     fn collect(&mut self, at: usize) -> Option<String> {
         let connection = &mut self.connections[at];
-        let answer = connection.collect()?;
+        let reply = connection.collect()?;
         let record = &mut self.slots[connection.from].record;
-        match answer.split(' ').next() {
+        match reply.split(' ').next() {
             Some("+CONTINUE") => {
                 record.gets_all = false;
                 self.seen.partial += 1;
@@ -422,8 +422,8 @@ impl World {
             }
             _ => self.seen.refused += 1,
         }
-        trace::note(self.now_ms, format!("{} hears {answer}", connection.from));
-        Some(answer)
+        trace::note(self.now_ms, format!("{} hears {reply}", connection.from));
+        Some(reply)
     }
 
     /// Requests the stream as replicas with unusual offsets would.
@@ -452,8 +452,8 @@ impl World {
         let first = psync.first.to_string();
         client.request(&["PSYNC".to_owned(), psync.id.clone(), first], Pending::Any);
         self.serve(index);
-        let answer = client.heard();
-        self.check_answer(index, due, &psync, answer.lines().next());
+        let reply = client.heard();
+        self.check_reply(index, due, &psync, reply.lines().next());
     }
 
     fn crash(&mut self, index: usize) {
@@ -462,11 +462,11 @@ impl World {
             node.group.kill();
         }
         self.slots[index].client = None;
-        let (gone, left) = std::mem::take(&mut self.connections)
+        let (severed, left) = std::mem::take(&mut self.connections)
             .into_iter()
             .partition(|connection| connection.from == index || connection.to == index);
         self.connections = left;
-        Vec::into_iter(gone).for_each(Connection::cut);
+        Vec::into_iter(severed).for_each(Connection::cut);
     }
 
     fn follow(&mut self, index: usize, primary: Option<usize>) {
@@ -525,7 +525,7 @@ impl World {
                 let at = self.random.below(self.connections.len());
                 let connection = &mut self.connections[at];
                 let is_back = self.random.percent(50);
-                let lane = if is_back { &mut connection.back } else { &mut connection.there };
+                let lane = if is_back { &mut connection.back } else { &mut connection.forth };
                 lane.is_held = !lane.is_held;
                 trace::note(
                     self.now_ms,
@@ -681,7 +681,7 @@ impl World {
             }
         }
         for connection in &mut self.connections {
-            (connection.there.is_held, connection.back.is_held) = (false, false);
+            (connection.forth.is_held, connection.back.is_held) = (false, false);
         }
         for (from, to) in (0..count).flat_map(|from| (0..count).map(move |to| (from, to))) {
             self.set_path(from, to, PathState::Open);

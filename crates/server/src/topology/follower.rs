@@ -323,7 +323,7 @@ impl TopologyFollower {
         }
     }
 
-    pub(super) fn note_gone(&self, node: values::NodeId) {
+    pub(super) fn note_removed(&self, node: values::NodeId) {
         if let Some(node) = node_id(node) {
             self.registered.lock().even_poisoned().remove(&node);
             self.signal.wake();

@@ -93,9 +93,9 @@ fn follow(follower: &TopologyFollower, snapshot: &ClusterSnapshot, errors: &mut 
                     }
                 }
                 WatchEvent::NodeRegistered(node) => follower.note_registered(&node),
-                WatchEvent::NodeGone { node, .. } => follower.note_gone(node),
+                WatchEvent::NodeRemoved { node, .. } => follower.note_removed(node),
                 WatchEvent::ControllerElected(controller) => follower.note_controller(controller),
-                WatchEvent::ControllerGone { .. } => follower.note_vacancy(),
+                WatchEvent::ControllerRemoved { .. } => follower.note_vacancy(),
                 WatchEvent::Compacted { .. } => return,
                 WatchEvent::NoLeader => errors.note("etcd has no leader"),
             }

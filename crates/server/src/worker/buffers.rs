@@ -1,6 +1,6 @@
 //! Buffers that a worker keeps for reuse.
 
-use brisk_node::pubsub::Mail;
+use brisk_node::pubsub::PushMessage;
 use std::collections::VecDeque;
 
 /// A plaintext buffer above this size is freed.
@@ -12,17 +12,17 @@ const MESSAGES_KEPT_MAX: usize = 1024;
 #[derive(Default)]
 pub(super) struct SpareBuffers {
     /// Swapped with the queue of the inbox.
-    messages: VecDeque<Mail>,
+    messages: VecDeque<PushMessage>,
     /// For decrypted input.
     plain: Vec<u8>,
 }
 
 impl SpareBuffers {
-    pub(super) fn take_messages(&mut self) -> VecDeque<Mail> {
+    pub(super) fn take_messages(&mut self) -> VecDeque<PushMessage> {
         std::mem::take(&mut self.messages)
     }
 
-    pub(super) fn put_messages(&mut self, mut messages: VecDeque<Mail>) {
+    pub(super) fn put_messages(&mut self, mut messages: VecDeque<PushMessage>) {
         messages.clear();
         messages.shrink_to(MESSAGES_KEPT_MAX);
         self.messages = messages;

@@ -182,7 +182,7 @@ impl Cron {
         if now >= self.next_sample {
             self.next_sample = next_multiple(now, SAMPLE_PERIOD_NS);
             self.publish_traffic(worker.core.stats(), io.counters());
-            publish_loop_figures(worker, io, &mut self.published);
+            publish_loop_metrics(worker, io, &mut self.published);
             run::forget_flushed(&mut worker.core);
             self.keep_synchronising(worker, io, now);
             if self.samples_server {
@@ -441,7 +441,7 @@ fn next_multiple(now: u64, period: u64) -> u64 {
 }
 
 /// Publishes for INFO the numbers that the event loop has counted since `last`.
-fn publish_loop_figures(worker: &Worker, io: &Control, last: &mut ReactorCounters) {
+fn publish_loop_metrics(worker: &Worker, io: &Control, last: &mut ReactorCounters) {
     let (stats, clock, now) = (worker.core.stats(), worker.core.clock, *io.counters());
     let ns = |of: fn(&ReactorCounters) -> u64| clock.ns(of(&now)) - clock.ns(of(last));
     stats.accept_ns.add(ns(|counters| counters.ticks_accept));

@@ -10,7 +10,7 @@ use brisk_node::core::Core;
 use brisk_node::core::session::Session;
 use brisk_node::persistence::aof::wait;
 use brisk_node::pubsub::publish;
-use brisk_node::pubsub::{Mail, Publication, Space, TopicSubscriber, sigil};
+use brisk_node::pubsub::{Publication, PushMessage, Space, TopicSubscriber, sigil};
 use brisk_node::tracking::invalidate;
 use brisk_reactor::{Close, Control, Output, OutputBytes, SHARED_BYTES_MIN, Token};
 use brisk_resp::Protocol;
@@ -101,11 +101,13 @@ impl Worker {
         if was_full {
             shared.note_full_inboxes(0, 1);
         }
-        for (number, mail) in (first..).zip(messages.drain(..)) {
+        for (number, push) in (first..).zip(messages.drain(..)) {
             let current = current.as_deref_mut();
-            match mail {
-                Mail::Published(message) => self.deliver_message(io, number, &message, current),
-                Mail::Notice(notice) => self.deliver_notice(io, &notice, current),
+            match push {
+                PushMessage::Published(message) => {
+                    self.deliver_message(io, number, &message, current)
+                }
+                PushMessage::Notice(notice) => self.deliver_notice(io, &notice, current),
             }
         }
         self.spare.put_messages(messages);

@@ -163,7 +163,7 @@ impl Handler for Worker {
                 Message::Served(delivery) => self.deliver_executed(io, delivery),
                 Message::Computed(outcome) => self.take_computed(io, outcome),
                 Message::Thawed => self.resume_frozen(io),
-                Message::Unblock { token, id, how } => self.answer_unserved(io, token, id, how),
+                Message::Unblock { token, id, how } => self.reply_unserved(io, token, id, how),
                 Message::Adopt(connection) => self.adopt(io, *connection),
             }
         }

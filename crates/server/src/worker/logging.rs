@@ -65,7 +65,7 @@ impl Worker {
         if self.waits.stream_waits() {
             self.deliver_stream(io);
         }
-        self.answer_acknowledged(io);
+        self.reply_acknowledged(io);
         shared.persistence.aof.set_waiting(id, self.has_waiting_replies());
     }
 
@@ -202,7 +202,7 @@ impl Worker {
         if session.output.durability_queue().is_empty() {
             return false;
         }
-        session.output.durability_queue_mut().close_behind();
+        session.output.durability_queue_mut().close_after_output();
         io.pause_reading(session.token);
         true
     }

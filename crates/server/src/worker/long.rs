@@ -5,7 +5,7 @@ use super::Worker;
 use brisk_engine::command::Flags;
 use brisk_engine::env::Garbage;
 use brisk_node::core::long::Outcome;
-use brisk_node::core::mailbox::Delivery;
+use brisk_node::core::mailbox::DeliveredReply;
 use brisk_node::run::long;
 use brisk_node::script::run;
 use brisk_reactor::Control;
@@ -20,7 +20,7 @@ impl Worker {
         }
         // The replies of other commands show no data, so a fenced node may send them.
         let touches_keys =
-            outcome.asker.row.spec.flags.intersects(Flags::WRITE.union(Flags::READONLY));
+            outcome.caller.row.spec.flags.intersects(Flags::WRITE.union(Flags::READONLY));
         match long::finish_long(&mut self.core, *outcome) {
             Ok(Some(delivery)) if touches_keys => self.deliver_executed(io, delivery),
             Ok(Some(delivery)) => self.deliver(io, delivery),
@@ -31,7 +31,7 @@ impl Worker {
     }
 
     /// Discards a reply whose client has disconnected.
-    pub(super) fn discard_answer(&self, delivery: Delivery) {
+    pub(super) fn discard_reply(&self, delivery: DeliveredReply) {
         self.core.env.garbage.borrow_mut().push(Garbage::Other(Box::new(delivery.replies)));
     }
 

@@ -95,8 +95,8 @@ impl Worker {
                 io.pause_reading(token);
             }
             unsent = queued;
-            let gone = session.connection.is_finished() || io.has_hung_up(token);
-            if gone && session.stall().ends_with_the_client() {
+            let is_disconnected = session.connection.is_finished() || io.has_hung_up(token);
+            if is_disconnected && session.stall().ends_with_the_client() {
                 // The client disconnected while its requests waited for another reason, or shut down its sending side
                 // after sending them.
                 io.close(token, Close::Now);

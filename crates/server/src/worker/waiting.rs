@@ -9,7 +9,7 @@ use brisk_engine::keyspace::Waiter;
 use brisk_engine::{CommandError, Reply};
 use brisk_node::clients::accounts::Account;
 use brisk_node::clients::flag;
-use brisk_node::core::mailbox::{Delivery, Unblocked};
+use brisk_node::core::mailbox::{DeliveredReply, Unblocked};
 use brisk_node::core::session::{Session, Stall};
 use brisk_node::persistence::aof::state::Level;
 use brisk_node::persistence::aof::wait;
@@ -49,13 +49,13 @@ impl Worker {
             session.blocked.forget_timer();
             let id = session.id();
             if session.blocked.waiter().is_some_and(|waiter| waiter.end()) {
-                self.answer_unserved(io, token, id, Unblocked::Timeout);
+                self.reply_unserved(io, token, id, Unblocked::Timeout);
             }
         }
     }
 
     /// Replies to a command whose wait ended before the command was served.
-    pub(super) fn answer_unserved(
+    pub(super) fn reply_unserved(
         &mut self,
         io: &mut Control,
         token: Token,
@@ -67,7 +67,7 @@ impl Worker {
         let Some(waiter) = session.blocked.waiter().cloned() else { return };
         let (account, acks) = (Arc::clone(session.account()), session.blocked.acks());
         self.core.shared.keyspace.forget_waiter(&waiter);
-        let mut delivery = Delivery { token, client, replies: Default::default() };
+        let mut delivery = DeliveredReply { token, client, replies: Default::default() };
         let mut reply = Reply::new(&mut delivery.replies, waiter.client.protocol);
         match how {
             Unblocked::Timeout => {
@@ -75,7 +75,7 @@ impl Worker {
                 match acks {
                     Some(wait) => {
                         let shared = self.core.shared;
-                        wait.answer(&shared.replication, &shared.persistence.aof, &mut reply)
+                        wait.write_reply(&shared.replication, &shared.persistence.aof, &mut reply)
                     }
                     None => reply.null_array(),
                 }
@@ -120,7 +120,7 @@ impl Worker {
     ) {
         self.core.shared.keyspace.forget_waiter(waiter);
         let client = waiter.client;
-        let mut delivery = Delivery { token, client: client.id, replies: Default::default() };
+        let mut delivery = DeliveredReply { token, client: client.id, replies: Default::default() };
         count::count_error(&self.core, error);
         waiting::book_wait(&mut self.core, waiter, false, 0);
         Reply::new(&mut delivery.replies, client.protocol).error(error);
@@ -164,36 +164,36 @@ impl Worker {
 
     /// Delivers the reply to a command that ran outside of its session's turn. If the lease has ended, the command may
     /// have run after the lease deadline, so the connection is closed instead.
-    pub(super) fn deliver_executed(&mut self, io: &mut Control, delivery: Delivery) {
+    pub(super) fn deliver_executed(&mut self, io: &mut Control, delivery: DeliveredReply) {
         if self.core.cluster.is_fenced() {
             let is_it = |session: &&mut Session| session.id() == delivery.client;
             if let Some(session) = self.sessions.get_mut(delivery.token).filter(is_it) {
                 session.close_at_once();
                 io.close(delivery.token, Close::Now);
             }
-            return self.discard_answer(delivery);
+            return self.discard_reply(delivery);
         }
         self.deliver(io, delivery);
     }
 
     /// Delivers a command's reply to the session that is waiting for it, and resumes the session.
-    pub(super) fn deliver(&mut self, io: &mut Control, delivery: Delivery) {
+    pub(super) fn deliver(&mut self, io: &mut Control, delivery: DeliveredReply) {
         let token = delivery.token;
         let Some(mut session) = self.sessions.take(token) else {
-            return self.discard_answer(delivery);
+            return self.discard_reply(delivery);
         };
         let stall = session.stall();
         let waits = matches!(stall, Stall::Waiting | Stall::Elsewhere);
         if !waits || session.id() != delivery.client {
             self.sessions.put(session);
-            return self.discard_answer(delivery);
+            return self.discard_reply(delivery);
         }
         self.forget_wait(&mut session);
         if session.wants_reply() {
             self.replies = delivery.replies;
             session.output.set_stream(self.replies.take_stream());
         } else {
-            self.discard_answer(delivery);
+            self.discard_reply(delivery);
         }
         if !session.output.has_stream() {
             session.output.release_held(self.replies.bytes_mut());
@@ -214,7 +214,7 @@ impl Worker {
     }
 
     /// Replies to WAIT and WAITAOF commands whose condition is met.
-    pub(super) fn answer_acknowledged(&mut self, io: &mut Control) {
+    pub(super) fn reply_acknowledged(&mut self, io: &mut Control) {
         let shared = self.core.shared;
         for token in self.waits.take_for_acks() {
             let Some(session) = self.sessions.get_mut(token) else {
@@ -237,11 +237,12 @@ impl Worker {
                 continue;
             }
             let client = waiter.client;
-            let mut delivery = Delivery { token, client: client.id, replies: Default::default() };
+            let mut delivery =
+                DeliveredReply { token, client: client.id, replies: Default::default() };
             let mut reply = Reply::new(&mut delivery.replies, client.protocol);
             waiting::book_wait(&mut self.core, &waiter, over.is_err(), 0);
             match over {
-                Ok(_) => wait.answer(&shared.replication, &shared.persistence.aof, &mut reply),
+                Ok(_) => wait.write_reply(&shared.replication, &shared.persistence.aof, &mut reply),
                 Err(error) => {
                     count::count_error(&self.core, &error);
                     reply.error(&error)

@@ -120,7 +120,7 @@ impl Client {
         let mut client = Client { stream: StreamOwned::new(connection, socket), input: Vec::new() };
         // With TLS 1.3, the client completes the handshake before the server has verified its
         // certificate.
-        client.try_ask(&["PING"])?;
+        client.try_request(&["PING"])?;
         Ok(client)
     }
 
@@ -156,11 +156,11 @@ impl Client {
         Ok(all)
     }
 
-    pub(crate) fn ask(&mut self, request: &[&str]) -> Reply {
-        self.try_ask(request).unwrap()
+    pub(crate) fn request(&mut self, request: &[&str]) -> Reply {
+        self.try_request(request).unwrap()
     }
 
-    pub(crate) fn try_ask(&mut self, request: &[&str]) -> io::Result<Reply> {
+    pub(crate) fn try_request(&mut self, request: &[&str]) -> io::Result<Reply> {
         self.stream.write_all(&words::encode(request))?;
         self.stream.flush()?;
         self.try_reply()

@@ -91,12 +91,12 @@ fn nodes_without_a_plain_port_form_a_cluster_and_replace_a_primary() {
     let [primary, replica] = shard_of(&nodes, "key");
     let moved = format!("(error) MOVED 12539 {}", primary.address());
     let mut client = client_at(&site, primary);
-    assert_eq!(client.ask(&["SET", "key", "1"]).to_string(), "OK");
+    assert_eq!(client.request(&["SET", "key", "1"]).to_string(), "OK");
     let mut client = client_at(&site, replica);
-    assert_eq!(client.ask(&["SET", "key", "2"]).to_string(), moved);
+    assert_eq!(client.request(&["SET", "key", "2"]).to_string(), moved);
     // A replica is listed once it has reported that it is online.
     wait_until("all nodes to be listed", || {
-        let slots = client.ask(&["CLUSTER", "SLOTS"]).to_string();
+        let slots = client.request(&["CLUSTER", "SLOTS"]).to_string();
         nodes.iter().all(|node| slots.contains(&format!("(integer) {}", node.port.number())))
     });
 

@@ -62,7 +62,7 @@ fn throw(port: u16, bytes: &[u8], waits: bool) {
 
 fn assert_unharmed(site: &Site, server: &mut Server, fds: usize) {
     assert!(server.is_running());
-    assert_eq!(site.client().ask(&["PING"]).to_string(), "PONG");
+    assert_eq!(site.client().request(&["PING"]).to_string(), "PONG");
     wait_until("as few descriptors as before", || server.open_fds() <= fds);
     assert!(!server.log().contains("panicked"), "{}", server.log());
 }

@@ -10,7 +10,12 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 
 /// Returns the server's whole response to a request with `Connection: close`.
-fn ask(port: &Port, site: &Site, identity: Option<&Identity>, path: &str) -> io::Result<String> {
+fn http_get(
+    port: &Port,
+    site: &Site,
+    identity: Option<&Identity>,
+    path: &str,
+) -> io::Result<String> {
     let socket = TcpStream::connect(("127.0.0.1", port.number()))?;
     socket.set_read_timeout(Some(client::DEADLINE))?;
     let config = client::config(&site.authority, identity, rustls::ALL_VERSIONS);
@@ -19,10 +24,10 @@ fn ask(port: &Port, site: &Site, identity: Option<&Identity>, path: &str) -> io:
     let mut stream = StreamOwned::new(connection, socket);
     let request = format!("GET {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes())?;
-    let mut answer = String::new();
+    let mut response = String::new();
     // A close without a notification is an error.
-    stream.read_to_string(&mut answer)?;
-    Ok(answer)
+    stream.read_to_string(&mut response)?;
+    Ok(response)
 }
 
 #[test]
@@ -37,11 +42,13 @@ fn requests_over_tls_get_responses_and_plain_ones_do_not() {
         launch.set("http-tls", "yes").set("tls-port", "0")
     };
     each_backend(launch, |_| {
-        let answer = ask(&port, &site, None, "/ready").unwrap();
-        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n\r\nready\n"));
+        let response = http_get(&port, &site, None, "/ready").unwrap();
+        assert!(
+            response.starts_with("HTTP/1.1 200 OK\r\n") && response.ends_with("\r\n\r\nready\n")
+        );
         // This response is longer than one record.
-        let answer = ask(&port, &site, None, "/metrics").unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let response = http_get(&port, &site, None, "/metrics").unwrap();
+        let (head, body) = response.split_once("\r\n\r\n").unwrap();
         assert!(
             head.contains(&format!("Content-Length: {}\r\n", body.len())) && body.len() > 20_000
         );
@@ -63,10 +70,10 @@ fn clients_present_a_certificate_if_the_settings_require_one() {
     let (site, port) = (Site::new(), Port::claim());
     let launch = site.launch().set("http-port", &port.number().to_string());
     let _server = launch.set("http-tls", "yes").set("tls-auth-clients", "yes").start();
-    assert!(ask(&port, &site, None, "/health").is_err());
+    assert!(http_get(&port, &site, None, "/health").is_err());
     let identity = site.authority.issue();
-    let answer = ask(&port, &site, Some(&identity), "/health").unwrap();
-    assert!(answer.ends_with("\r\n\r\nok\n"), "{answer}");
+    let response = http_get(&port, &site, Some(&identity), "/health").unwrap();
+    assert!(response.ends_with("\r\n\r\nok\n"), "{response}");
 }
 
 #[test]

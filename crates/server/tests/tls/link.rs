@@ -34,10 +34,10 @@ fn comes_by_an_encrypted_link(streams: &str, form: &str) {
     for number in 0..100 {
         assert_reply!(conn, &format!("SET after:{number} {value}"), "OK");
     }
-    let mut there = replica.connect();
+    let mut replica_conn = replica.connect();
     let whole = format!("\"{value}\"");
-    wait_until("all of it", || there.cmd("GET after:99").to_string() == whole);
-    assert_eq!(there.cmd("GET before").to_string(), whole);
+    wait_until("all of it", || replica_conn.cmd("GET after:99").to_string() == whole);
+    assert_eq!(replica_conn.cmd("GET before").to_string(), whole);
     // The acknowledgements of the replica reach the primary.
     assert_reply!(conn, "WAIT 1 30000", "(integer) 1");
 }

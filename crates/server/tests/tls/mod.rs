@@ -30,9 +30,9 @@ fn commands_work_over_both_tls_versions_next_to_the_plain_port() {
             {
                 let mut client = site.try_client(None, &[version]).unwrap();
                 assert_eq!(client.stream.conn.protocol_version(), Some(named));
-                assert_eq!(client.ask(&["SET", "k", "over tls"]).to_string(), "OK");
+                assert_eq!(client.request(&["SET", "k", "over tls"]).to_string(), "OK");
                 assert_eq!(server.connect().cmd("GET k").to_string(), "\"over tls\"");
-                assert_eq!(client.ask(&["GET", "k"]).to_string(), "\"over tls\"");
+                assert_eq!(client.request(&["GET", "k"]).to_string(), "\"over tls\"");
             }
         },
     );
@@ -42,7 +42,7 @@ fn commands_work_over_both_tls_versions_next_to_the_plain_port() {
 fn the_plain_port_may_be_left_out() {
     let site = Site::new();
     let server = site.launch().set("port", "0").start();
-    assert_eq!(site.client().ask(&["ECHO", "x"]).to_string(), "\"x\"");
+    assert_eq!(site.client().request(&["ECHO", "x"]).to_string(), "\"x\"");
     assert!(brisk_testkit::Conn::try_tcp(&server.address()).is_err());
 }
 
@@ -53,7 +53,7 @@ fn all_workers_serve_tls() {
     let mut clients: Vec<_> = (0..40).map(|_| site.client()).collect();
     for (index, client) in clients.iter_mut().enumerate() {
         let word = index.to_string();
-        assert_eq!(client.ask(&["ECHO", &word]).to_string(), format!("\"{word}\""));
+        assert_eq!(client.request(&["ECHO", &word]).to_string(), format!("\"{word}\""));
     }
 }
 
@@ -169,7 +169,7 @@ fn requests_of_several_rounds_before_the_close_all_get_replies() {
         |_| {
             let mut client = site.client();
             let text = "abcdefghijklmnop".repeat(40);
-            client.ask(&["MSET", "{t}a", &text, "{t}b", &text]);
+            client.request(&["MSET", "{t}a", &text, "{t}b", &text]);
             // Each command takes a fifth of a millisecond, and half of the commands together take longer than a
             // session's turn.
             client.send(&words::encode(&["LCS", "{t}a", "{t}b", "LEN"]).repeat(50));
@@ -230,8 +230,8 @@ fn a_protocol_error_is_reported_and_the_connection_closed() {
     client.send(b"*1\r\n!\r\n");
     let mut plain = server.connect();
     plain.send_raw(b"*1\r\n!\r\n");
-    let told = client.read_to_end().unwrap();
-    assert!(told.starts_with(b"-") && told == plain.read_to_end());
+    let reply = client.read_to_end().unwrap();
+    assert!(reply.starts_with(b"-") && reply == plain.read_to_end());
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn a_client_that_does_not_read_holds_little_memory() {
         |server| {
             let mut client = site.client();
             let value = "v".repeat(VALUE);
-            client.ask(&["SET", "big", &value]);
+            client.request(&["SET", "big", &value]);
             let mut plain = server.connect();
             plain.cmd("PING");
             let before = server.rss();
@@ -261,7 +261,7 @@ fn a_client_that_does_not_read_holds_little_memory() {
             for _ in 0..COUNT {
                 assert!(client.reply() == Reply::Bulk(value.clone().into_bytes()));
             }
-            assert_eq!(client.ask(&["PING"]).to_string(), "PONG");
+            assert_eq!(client.request(&["PING"]).to_string(), "PONG");
         },
     );
 }
@@ -297,9 +297,9 @@ fn clients_are_listed_with_their_addresses_and_may_monitor() {
         |server| {
             let mut client = site.client();
             let address = client.stream.sock.local_addr().unwrap();
-            let list = client.ask(&["CLIENT", "LIST"]).text();
+            let list = client.request(&["CLIENT", "LIST"]).text();
             assert!(list.contains(&format!(" addr={address} laddr=127.0.0.1:")), "{list}");
-            assert_eq!(client.ask(&["MONITOR"]).text(), "OK");
+            assert_eq!(client.request(&["MONITOR"]).text(), "OK");
             server.connect().cmd("ECHO seen");
             let line = client.reply().text();
             assert!(line.ends_with("\"ECHO\" \"seen\""), "{line}");

@@ -236,7 +236,7 @@ fn new_certificates_serve_new_connections_and_old_ones_continue() {
     };
     assert!(trusting(&other).is_ok());
     assert!(trusting(&site.authority).is_err());
-    assert_eq!(old.ask(&["PING"]).text(), "PONG");
+    assert_eq!(old.request(&["PING"]).text(), "PONG");
 }
 
 #[test]
@@ -275,7 +275,7 @@ fn settings_that_cannot_be_used_change_nothing() {
             )
         );
         assert_eq!(plain.cmd(&format!("CONFIG GET {name}")), before);
-        assert_eq!(site.client().ask(&["PING"]).text(), "PONG");
+        assert_eq!(site.client().request(&["PING"]).text(), "PONG");
     }
 }
 
@@ -293,8 +293,8 @@ fn the_tls_port_moves_and_ends_at_run_time() {
     };
     assert!(connects(&next));
     wait_until("the old port to be closed", || !connects(&site.port));
-    assert_eq!(client.ask(&["PING"]).text(), "PONG");
+    assert_eq!(client.request(&["PING"]).text(), "PONG");
     assert_eq!(plain.cmd("CONFIG SET tls-port 0").text(), "OK");
     wait_until("the port to be closed", || !connects(&next));
-    assert_eq!(client.ask(&["PING"]).text(), "PONG");
+    assert_eq!(client.request(&["PING"]).text(), "PONG");
 }

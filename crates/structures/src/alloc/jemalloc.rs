@@ -85,12 +85,12 @@ fn write_control<T: Copy>(name: &CStr, value: Option<T>) -> bool {
 
 /// Reads the control `name`; `None` if it does not exist.
 fn read_control(name: &CStr) -> Option<usize> {
-    let (mut figure, mut length) = (0usize, size_of::<usize>());
-    // SAFETY: the name ends with a zero byte. The control writes at most `length` bytes to `figure`
+    let (mut value, mut length) = (0usize, size_of::<usize>());
+    // SAFETY: the name ends with a zero byte. The control writes at most `length` bytes to `value`
     // before it returns, and takes no input.
     let result = unsafe {
-        let figure = (&raw mut figure).cast();
-        tikv_jemalloc_sys::mallctl(name.as_ptr(), figure, &raw mut length, null_mut(), 0)
+        let value = (&raw mut value).cast();
+        tikv_jemalloc_sys::mallctl(name.as_ptr(), value, &raw mut length, null_mut(), 0)
     };
-    (result == 0).then_some(figure)
+    (result == 0).then_some(value)
 }

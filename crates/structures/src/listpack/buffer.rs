@@ -28,8 +28,8 @@ use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-/// When the bytes move, 1/`LEFT_BEHIND` of the free room stays at the other end.
-const LEFT_BEHIND: usize = 4;
+/// When the bytes move, 1/`SHARE_AT_OTHER_END` of the free room stays at the other end.
+const SHARE_AT_OTHER_END: usize = 4;
 /// Maximum free room before the bytes. Few listpacks are this long.
 const FRONT_MAX: usize = u16::MAX as usize;
 /// The largest size class that fits in 32 bits.
@@ -192,7 +192,7 @@ impl Buffer {
         *self = Buffer::of(vector);
         if at_front {
             let free = self.capacity() - wanted;
-            self.shift((added + free - free / LEFT_BEHIND).min(FRONT_MAX));
+            self.shift((added + free - free / SHARE_AT_OTHER_END).min(FRONT_MAX));
         }
     }
 
@@ -212,7 +212,7 @@ impl Buffer {
     /// Inserts `parts` after the first `head` bytes, which move toward the front. The other bytes
     /// stay where they are, unless the parts are longer than the maximum free room at the front.
     #[inline]
-    pub(super) fn insert_behind<const N: usize>(&mut self, head: usize, parts: [&[u8]; N]) {
+    pub(super) fn insert_after_head<const N: usize>(&mut self, head: usize, parts: [&[u8]; N]) {
         assert!(head <= self.len());
         let added = parts.iter().map(|part| part.len()).sum();
         if added > FRONT_MAX {
@@ -244,9 +244,9 @@ impl Buffer {
     fn insert_moving_others(&mut self, head: usize, parts: &[&[u8]], added: usize) {
         let rest = self.len() - head;
         self.append_zeros(added);
-        let (_, behind) = self.split_at_mut(head);
-        behind.copy_within(..rest, added);
-        let mut to = behind;
+        let (_, after) = self.split_at_mut(head);
+        after.copy_within(..rest, added);
+        let mut to = after;
         for part in parts {
             let (place, left) = to.split_at_mut(part.len());
             place.copy_from_slice(part);
@@ -257,7 +257,7 @@ impl Buffer {
     /// Removes the `count` bytes after the first `head` bytes. The head moves and the others stay,
     /// unless that would exceed the maximum free room at the front.
     #[inline]
-    pub(super) fn remove_behind(&mut self, head: usize, count: usize) {
+    pub(super) fn remove_after_head(&mut self, head: usize, count: usize) {
         assert!(head <= self.len() && count <= self.len() - head);
         if count > FRONT_MAX - usize::from(self.front) {
             self.remove_moving_others(head, count);
@@ -378,7 +378,7 @@ mod tests {
             let bytes = vec![step as u8; below(40)];
             match below(7) {
                 0 | 1 => {
-                    buffer.insert_behind(4, [b"<", &bytes, b">"]);
+                    buffer.insert_after_head(4, [b"<", &bytes, b">"]);
                     model.splice(4..4, [b"<", &bytes[..], b">"].concat());
                 }
                 2 | 3 => {
@@ -387,7 +387,7 @@ mod tests {
                 }
                 4 => {
                     let count = below(60).min(model.len() - 4);
-                    buffer.remove_behind(4, count);
+                    buffer.remove_after_head(4, count);
                     model.drain(4..4 + count);
                 }
                 5 => {
@@ -441,12 +441,12 @@ mod tests {
         for head in [0, 2, 4] {
             let (mut buffer, mut model) = (Buffer::of(b"head".to_vec()), b"head".to_vec());
             for bytes in [&long, &half, &half, &half, &long] {
-                buffer.insert_behind(head, [b"<", bytes, b">"]);
+                buffer.insert_after_head(head, [b"<", bytes, b">"]);
                 model.splice(head..head, [b"<", &bytes[..], b">"].concat());
                 assert_eq!(*buffer, *model);
             }
             for bytes in [&long, &half, &half, &half, &long] {
-                buffer.remove_behind(head, bytes.len() + 2);
+                buffer.remove_after_head(head, bytes.len() + 2);
                 model.drain(head..head + bytes.len() + 2);
                 assert_eq!(*buffer, *model);
             }
@@ -463,7 +463,7 @@ mod tests {
                 let last = buffer.as_ptr_range().end;
                 let first = buffer.as_ptr();
                 if at_front {
-                    buffer.insert_behind(4, [b"text"]);
+                    buffer.insert_after_head(4, [b"text"]);
                     moves += usize::from(buffer.as_ptr_range().end != last);
                 } else {
                     buffer.append([b"text"]);
@@ -481,7 +481,7 @@ mod tests {
         let mut moves = 0;
         while buffer.len() > each {
             let last = buffer.as_ptr_range().end;
-            buffer.remove_behind(4, each - 4);
+            buffer.remove_after_head(4, each - 4);
             moves += usize::from(buffer.as_ptr_range().end != last);
         }
         assert!(moves <= long / FRONT_MAX + 1, "{moves} moves");

@@ -83,7 +83,7 @@ impl ListPack {
                 run = 0;
                 continue;
             }
-            let (is_wanted, behind) = match first {
+            let (is_wanted, next) = match first {
                 0..SHORT => (first == small, at + 2),
                 SHORT..0xc0 => {
                     let end = at + 1 + usize::from(first & 0x3f);
@@ -95,7 +95,7 @@ impl ListPack {
                 return Some((pos(at), passed));
             }
             passed += 1;
-            at = behind;
+            at = next;
             for _ in 0..skip {
                 if at < entries.len() {
                     at = self.after(at);

@@ -286,9 +286,9 @@ impl ListPack {
             && text.len() < SHORT_MAX
         {
             let len = text.len() as u8;
-            self.bytes.insert_behind(HEADER_LEN, [&[SHORT | len], text, &[len + 1]]);
+            self.bytes.insert_after_head(HEADER_LEN, [&[SHORT | len], text, &[len + 1]]);
         } else {
-            self.bytes.insert_behind(HEADER_LEN, Encoded::new(element).parts());
+            self.bytes.insert_after_head(HEADER_LEN, Encoded::new(element).parts());
         }
         self.changed(1);
     }
@@ -333,7 +333,7 @@ impl ListPack {
             deleted += 1;
         }
         if from == HEADER_LEN {
-            self.bytes.remove_behind(HEADER_LEN, to - from);
+            self.bytes.remove_after_head(HEADER_LEN, to - from);
         } else {
             self.bytes.copy_within(to.., from);
             self.bytes.truncate(end + 1 - (to - from));

@@ -80,10 +80,10 @@ fn random_changes_agree_with_a_vector() {
             }
             (_, Some(at)) => {
                 let count = 1 + random.below(3);
-                let behind = list.delete_range(at, count);
+                let next = list.delete_range(at, count);
                 model.drain(index..(index + count).min(model.len()));
-                assert_eq!(behind.is_some(), index < model.len());
-                assert!(behind.is_none_or(|at| list.item(at).is(&model[index])));
+                assert_eq!(next.is_some(), index < model.len());
+                assert!(next.is_none_or(|at| list.item(at).is(&model[index])));
             }
             (_, None) => {}
         }

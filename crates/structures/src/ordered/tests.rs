@@ -85,9 +85,9 @@ fn compare(seed: u64, steps: usize, members: u64, scores: u64, pad: usize) {
                 let start = random.below(set.len() as u64 - 5) as usize;
                 let end = start + random.below(5.max(set.len() as u64 / 40)) as usize;
                 let end = end.min(set.len());
-                let gone: Vec<Vec<u8>> =
+                let removed: Vec<Vec<u8>> =
                     model.order.iter().skip(start).take(end - start).map(|m| m.1.clone()).collect();
-                gone.iter().for_each(|member| assert!(model.remove(member).is_some()));
+                removed.iter().for_each(|member| assert!(model.remove(member).is_some()));
                 set.remove_range(start..end);
             }
             91 => {

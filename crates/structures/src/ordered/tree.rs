@@ -346,8 +346,8 @@ impl Node {
     ) -> (LeafId, Option<LeafId>, usize) {
         let id = self.slots[i].first;
         let leaf = parts.leaves.get_mut(id);
-        let (at, there) = leaf.place(new.score, new.member);
-        debug_assert!(!there);
+        let (at, exists) = leaf.place(new.score, new.member);
+        debug_assert!(!exists);
         if leaf.has_room(new.member) {
             leaf.insert(at, new.score, new.hash, new.member);
             return (id, None, at);
@@ -475,11 +475,11 @@ impl Node {
             return;
         };
         let (into, from) = (self.slots[left].first, self.slots[left + 1].first);
-        let gone = parts.leaves.remove(from);
-        for hash in gone.hashes() {
+        let removed = parts.leaves.remove(from);
+        for hash in removed.hashes() {
             parts.index.relocate(Entry { hash, leaf: from }, into);
         }
-        parts.leaves.get_mut(into).append(&gone);
+        parts.leaves.get_mut(into).append(&removed);
         self.set_slot(left, Whole::of_leaf(into, parts.leaves.get(into)));
         self.remove_slot(left + 1);
     }
@@ -494,13 +494,13 @@ impl Node {
         else {
             return;
         };
-        let gone = self.children.remove(left + 1);
+        let removed = self.children.remove(left + 1);
         let len = self.remove_slot(left + 1).len;
         self.slots[left].len += len;
         let into = Shared::make_mut(&mut self.children[left]);
-        into.scores.extend_from_slice(&gone.scores);
-        into.slots.extend_from_slice(&gone.slots);
-        into.children.extend_from_slice(&gone.children);
+        into.scores.extend_from_slice(&removed.scores);
+        into.slots.extend_from_slice(&removed.slots);
+        into.children.extend_from_slice(&removed.children);
     }
 
     /// Returns the only child if the root has just one and is therefore not needed.

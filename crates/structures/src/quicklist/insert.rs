@@ -25,11 +25,11 @@ impl QuickList {
                 };
             });
         } else if at_edge
-            && let Some(beside) = neighbour
-            && self.nodes.get(beside).is_some_and(|node| self.admits(node, text.len()))
+            && let Some(neighbour_place) = neighbour
+            && self.nodes.get(neighbour_place).is_some_and(|node| self.admits(node, text.len()))
         {
             let other = if side == End::Front { End::Back } else { End::Front };
-            self.edit(beside, |node| {
+            self.edit(neighbour_place, |node| {
                 push(node.packed_mut().expect("large elements admit no others"), other, text);
             });
         } else if at_edge {

@@ -12,20 +12,20 @@ impl QuickList {
         let before = self.nodes.parts();
         while left > 0 {
             let Some(node) = self.nodes.get(place) else { break };
-            let here = left.min(node.len() - within);
-            if here == node.len() {
+            let removed = left.min(node.len() - within);
+            if removed == node.len() {
                 self.nodes.remove(place);
             } else {
                 self.nodes.update(place, |node| {
                     let list = node.packed_mut().expect("a node of several elements is a listpack");
                     if let Some(at) = list.seek(within as i64) {
-                        list.delete_range(at, here);
+                        list.delete_range(at, removed);
                     }
                 });
                 self.settle(place);
                 place += 1;
             }
-            left -= here;
+            left -= removed;
             within = 0;
         }
         self.settle_ends(before - self.nodes.parts());

@@ -391,8 +391,8 @@ impl Segments {
             if self.root.part(at).soonest <= now {
                 let page = self.root.part_mut(at);
                 let left = limit.saturating_sub(before - self.len);
-                let gone = page.expire(now, left, &mut visit);
-                self.len -= gone;
+                let expired = page.expire(now, left, &mut visit);
+                self.len -= expired;
             }
             soonest = soonest.min(self.root.part(at).soonest);
         }

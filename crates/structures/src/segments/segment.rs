@@ -602,8 +602,8 @@ impl Segment {
                 slot += 1;
             }
         }
-        let behind = self.index[slot..].iter().position(|&other| other == EMPTY);
-        let free = slot + behind.expect("by 1 the last slot is empty");
+        let gap = self.index[slot..].iter().position(|&other| other == EMPTY);
+        let free = slot + gap.expect("by 1 the last slot is empty");
         if free + 1 == self.index.len() {
             self.index.push(EMPTY);
         }

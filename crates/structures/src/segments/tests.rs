@@ -106,22 +106,22 @@ fn change(map: &mut Segments, model: &mut Model, random: &mut Random, keys: u64)
         }
         5 => {
             let deadline = random.next().is_multiple_of(2).then(|| random.below(1_000));
-            let there = map.set_deadline(&key, deadline);
-            assert_eq!(there, model.contains_key(&key));
+            let existed = map.set_deadline(&key, deadline);
+            assert_eq!(existed, model.contains_key(&key));
             model.entry(key).and_modify(|stored| stored.1 = deadline);
         }
         6 if random.below(20) == 0 => {
             let now = random.below(300);
-            let mut gone = Model::new();
+            let mut expired = Model::new();
             let limit = if now.is_multiple_of(2) { usize::MAX } else { 5 };
             let done = map.expire(now, limit, |e| {
-                gone.insert(e.key.to_vec(), stored(e));
+                expired.insert(e.key.to_vec(), stored(e));
             });
             let due = |stored: &Stored| stored.1.is_some_and(|deadline| deadline <= now);
-            assert!(gone.values().all(due));
-            model.retain(|key, _| !gone.contains_key(key));
+            assert!(expired.values().all(due));
+            model.retain(|key, _| !expired.contains_key(key));
             assert!(!done || !model.values().any(due));
-            assert!(done || gone.len() >= limit);
+            assert!(done || expired.len() >= limit);
         }
         _ => {
             let old = map.take(&key, stored);

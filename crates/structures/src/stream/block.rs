@@ -251,7 +251,7 @@ impl<'a> BlockIter<'a> {
         let mut body = pack.next(seq_at)?;
         let same_fields = flags & SAME_FIELDS != 0;
         let mut count = self.master_fields;
-        let behind = if same_fields {
+        let end = if same_fields {
             skip(pack, body, count)
         } else {
             count = int(pack.item(body)) as usize;
@@ -270,7 +270,7 @@ impl<'a> BlockIter<'a> {
             count,
             same_fields,
         });
-        Some((entry, behind))
+        Some((entry, end))
     }
 }
 
@@ -279,8 +279,8 @@ impl<'a> Iterator for BlockIter<'a> {
 
     fn next(&mut self) -> Option<Entry<'a>> {
         loop {
-            let (entry, behind) = self.read(self.at?)?;
-            self.at = self.block.pack.next(behind);
+            let (entry, end) = self.read(self.at?)?;
+            self.at = self.block.pack.next(end);
             if entry.is_some() {
                 return entry;
             }

@@ -282,7 +282,7 @@ impl Stream {
     /// last ID is `last_id` and whose count is `read` reads this entry next. Returns
     /// [`ENTRIES_READ_UNKNOWN`] if the number is unknown. The count continues only if no entry
     /// between the two IDs was deleted or trimmed.
-    pub fn entries_read_behind(&self, last_id: StreamId, read: i64, id: StreamId) -> i64 {
+    pub fn entries_read_after(&self, last_id: StreamId, read: i64, id: StreamId) -> i64 {
         let is_counted = read != ENTRIES_READ_UNKNOWN
             && last_id >= self.first_id
             && !self.has_tombstone_from(last_id);

@@ -62,7 +62,7 @@ impl Entries {
         if start > end {
             return 0;
         }
-        let up_to_end = end.next().map_or(self.len(), |behind| self.rank(behind));
+        let up_to_end = end.next().map_or(self.len(), |after| self.rank(after));
         up_to_end.saturating_sub(self.rank(start))
     }
 

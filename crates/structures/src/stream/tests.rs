@@ -151,11 +151,11 @@ fn each_pending_entry_belongs_to_one_consumer() {
             }
             6..=8 => assert_eq!(group.acknowledge(id), pending.remove(&id)),
             _ if random.below(10) == 0 => {
-                let gone = group.consumer(name).map(|owner| owner.pending().clone());
+                let dropped = group.consumer(name).map(|owner| owner.pending().clone());
                 let count = group.delete_consumer(name);
-                assert_eq!(count, gone.as_ref().map(IdMap::len));
-                let gone = gone.unwrap_or_default();
-                gone.iter_from(StreamId::MIN).for_each(|(id, ())| _ = pending.remove(&id));
+                assert_eq!(count, dropped.as_ref().map(IdMap::len));
+                let dropped = dropped.unwrap_or_default();
+                dropped.iter_from(StreamId::MIN).for_each(|(id, ())| _ = pending.remove(&id));
             }
             _ => group.redeliver(id, 7),
         }

@@ -162,9 +162,9 @@ impl<'a, V> TableRef<'a, V> {
                     // SAFETY: 1: live while the table does not change, the index below its count.
                     unsafe { array.bucket(index) }.prefetch_all();
                 }
-                if let Some(behind) = index.checked_sub(LOOK_AHEAD) {
+                if let Some(ready) = index.checked_sub(LOOK_AHEAD) {
                     // SAFETY: as above; behind < count since index < count + LOOK_AHEAD.
-                    unsafe { array.bucket(behind) }.for_each(|_, place| {
+                    unsafe { array.bucket(ready) }.for_each(|_, place| {
                         // SAFETY: 5: an entry of this table, unchanged for 'a.
                         visit(unsafe { EntryRef::new(place.entry()) });
                     });

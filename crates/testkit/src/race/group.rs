@@ -121,9 +121,9 @@ impl Client<'_> {
             let invoked = self.run.now();
             self.conn.try_send_raw(&bytes)?;
             for op in burst {
-                let answer = self.names.answer(&op, &mut self.conn)?;
+                let reply = self.names.read_reply(&op, &mut self.conn)?;
                 let returned = self.run.now();
-                happened.push(Event { client, invoked, returned, op, answer });
+                happened.push(Event { client, invoked, returned, op, reply });
             }
         }
         Ok(happened)
@@ -194,7 +194,7 @@ impl Keeper<'_> {
                 Err(error) => bail!("a client never got its answers: {error}"),
             }
         }
-        let values = |event: &Happened| event.answer.elements().len();
+        let values = |event: &Happened| event.reply.elements().len();
         let mut look = vec![Op::GetAll((0..TEXTS).collect())];
         look.extend((0..LISTS).map(Op::Range));
         if self.state.lists.iter().map(VecDeque::len).sum::<usize>() > VALUES_MAX
@@ -225,8 +225,8 @@ impl Keeper<'_> {
         self.names.encode(&op, &mut bytes);
         let invoked = self.run.now();
         self.conn.try_send_raw(&bytes)?;
-        let answer = self.names.answer(&op, &mut self.conn)?;
-        Ok(Event { client, invoked, returned: self.run.now(), op, answer })
+        let reply = self.names.read_reply(&op, &mut self.conn)?;
+        Ok(Event { client, invoked, returned: self.run.now(), op, reply })
     }
 }
 
@@ -238,13 +238,13 @@ impl Summary {
     fn note(&mut self, history: &[Happened]) {
         self.operations += history.len() as u64;
         for event in history {
-            match (&event.op, &event.answer) {
+            match (&event.op, &event.reply) {
                 (Op::Exec(_), Reply::Null) => self.aborted += 1,
                 (Op::Exec(_), _) => self.transactions += 1,
                 (Op::Script(_) | Op::CompareAndSet(..), _) => self.scripts += 1,
-                (Op::WaitPop(..) | Op::WaitMove(..), answer) => {
+                (Op::WaitPop(..) | Op::WaitMove(..), reply) => {
                     self.waits += 1;
-                    self.released += u64::from(*answer == Reply::Null);
+                    self.released += u64::from(*reply == Reply::Null);
                 }
                 _ => {}
             }

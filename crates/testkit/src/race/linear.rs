@@ -16,29 +16,29 @@ use std::hash::Hash;
 
 /// One operation of the history. All times are from one clock, in any unit.
 #[derive(Debug, Clone)]
-pub struct Event<Op, Answer> {
+pub struct Event<Op, Reply> {
     /// A client's operations take effect in their order in the history.
     pub client: usize,
     pub invoked: u64,
     pub returned: u64,
     pub op: Op,
-    pub answer: Answer,
+    pub reply: Reply,
 }
 
 /// A sequential specification: a state, and the answers that it allows.
 pub trait Model: Clone + Eq + Hash {
     type Op;
-    type Answer;
+    type Reply;
 
     /// The state after `op` of `client`, or `None` if the operation cannot give this answer in the current state.
-    fn step(&self, client: usize, op: &Self::Op, answer: &Self::Answer) -> Option<Self>;
+    fn step(&self, client: usize, op: &Self::Op, reply: &Self::Reply) -> Option<Self>;
 
     /// Reports whether an operation with this answer leaves unchanged every state in which the answer is possible.
-    fn only_looks(op: &Self::Op, answer: &Self::Answer) -> bool;
+    fn only_looks(op: &Self::Op, reply: &Self::Reply) -> bool;
 }
 
 /// The events of a model's histories.
-pub type EventOf<M> = Event<<M as Model>::Op, <M as Model>::Answer>;
+pub type EventOf<M> = Event<<M as Model>::Op, <M as Model>::Reply>;
 
 /// The result of the search.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,8 +110,8 @@ fn ways<M: Model>(queues: &[Vec<&EventOf<M>>], placed: &[usize], state: &M) -> V
         if event.invoked > first_returned {
             continue;
         }
-        let Some(after) = state.step(event.client, &event.op, &event.answer) else { continue };
-        if M::only_looks(&event.op, &event.answer) {
+        let Some(after) = state.step(event.client, &event.op, &event.reply) else { continue };
+        if M::only_looks(&event.op, &event.reply) {
             debug_assert!(after == *state, "it looks and changes");
             return vec![(event.client, after)];
         }
@@ -137,11 +137,11 @@ mod tests {
 
     impl Model for Register {
         type Op = Use;
-        type Answer = u32;
-        fn step(&self, _: usize, op: &Use, answer: &u32) -> Option<Register> {
+        type Reply = u32;
+        fn step(&self, _: usize, op: &Use, reply: &u32) -> Option<Register> {
             match op {
                 Use::Write(value) => Some(Register(*value)),
-                Use::Read => (self.0 == *answer).then(|| self.clone()),
+                Use::Read => (self.0 == *reply).then(|| self.clone()),
             }
         }
         fn only_looks(op: &Use, _: &u32) -> bool {
@@ -149,14 +149,8 @@ mod tests {
         }
     }
 
-    fn event(
-        client: usize,
-        invoked: u64,
-        returned: u64,
-        op: Use,
-        answer: u32,
-    ) -> EventOf<Register> {
-        Event { client, invoked, returned, op, answer }
+    fn event(client: usize, invoked: u64, returned: u64, op: Use, reply: u32) -> EventOf<Register> {
+        Event { client, invoked, returned, op, reply }
     }
 
     fn verdict(history: &[EventOf<Register>]) -> Verdict<Register> {

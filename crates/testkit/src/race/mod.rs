@@ -105,10 +105,10 @@ impl fmt::Display for Found {
                 placed.as_ref().is_none_or(|placed| *count <= placed[event.client])
             });
             let mark = if explained { ' ' } else { '?' };
-            let answer = event.answer.to_string().replace('\n', ", ");
+            let reply = event.reply.to_string().replace('\n', ", ");
             writeln!(
                 f,
-                "{mark} client {} [{:9.1} {:9.1}] {}  ->  {answer}",
+                "{mark} client {} [{:9.1} {:9.1}] {}  ->  {reply}",
                 event.client,
                 us(event.invoked),
                 us(event.returned),

@@ -228,38 +228,38 @@ impl State {
 
 impl Model for State {
     type Op = Op;
-    type Answer = Reply;
+    type Reply = Reply;
 
-    fn step(&self, client: usize, op: &Op, answer: &Reply) -> Option<State> {
+    fn step(&self, client: usize, op: &Op, reply: &Reply) -> Option<State> {
         let mut next = self.clone();
         // A client that waits for several lists gets an element of the list that the server noticed first, which need
         // not be the first list in the command.
-        if let (Op::WaitPop(lists, end), Reply::Array(_)) = (op, answer) {
+        if let (Op::WaitPop(lists, end), Reply::Array(_)) = (op, reply) {
             let fits = |list: &&usize| {
                 let head = match end {
                     End::Left => self.lists[**list].front(),
                     End::Right => self.lists[**list].back(),
                 };
-                head.is_some_and(|value| popped(**list, *value) == *answer)
+                head.is_some_and(|value| popped(**list, *value) == *reply)
             };
             let list = *lists.iter().find(fits)?;
             next.pop(list, *end);
             return Some(next);
         }
-        (next.apply(client, op) == *answer).then_some(next)
+        (next.apply(client, op) == *reply).then_some(next)
     }
 
-    fn only_looks(op: &Op, answer: &Reply) -> bool {
+    fn only_looks(op: &Op, reply: &Reply) -> bool {
         match op {
             Op::Get(_) | Op::GetAll(_) | Op::Range(_) => true,
             Op::Take(_) | Op::Pop(..) | Op::Move(..) | Op::WaitPop(..) | Op::WaitMove(..) => {
-                *answer == Reply::Null
+                *reply == Reply::Null
             }
-            Op::Delete(_) | Op::CompareAndSet(..) => *answer == Reply::Integer(0),
+            Op::Delete(_) | Op::CompareAndSet(..) => *reply == Reply::Integer(0),
             Op::Script(ops) => {
-                let answers = answer.elements();
-                ops.len() == answers.len()
-                    && ops.iter().zip(answers).all(|(op, answer)| State::only_looks(op, answer))
+                let replies = reply.elements();
+                ops.len() == replies.len()
+                    && ops.iter().zip(replies).all(|(op, reply)| State::only_looks(op, reply))
             }
             _ => false,
         }

@@ -154,7 +154,7 @@ impl Names {
     ///
     /// # Errors
     /// If the connection fails.
-    pub fn answer(&self, op: &Op, conn: &mut Conn) -> io::Result<Reply> {
+    pub fn read_reply(&self, op: &Op, conn: &mut Conn) -> io::Result<Reply> {
         if let Op::Exec(ops) | Op::Discard(ops) = op {
             let mut odd = None;
             for at in 0..=ops.len() {
@@ -162,8 +162,8 @@ impl Names {
                 let reply = conn.try_reply()?;
                 odd = odd.or((reply.to_string() != expected).then_some(reply));
             }
-            let answer = conn.try_reply()?;
-            return Ok(odd.unwrap_or_else(|| plain(answer)));
+            let last = conn.try_reply()?;
+            return Ok(odd.unwrap_or_else(|| plain(last)));
         }
         conn.try_reply().map(plain)
     }

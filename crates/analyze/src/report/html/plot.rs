@@ -7,7 +7,7 @@ use std::fmt::Write;
 /// Dimensions of a plot, in its own units.
 const WIDTH: f64 = 900.0;
 const NAMES: f64 = 300.0;
-const FIGURES: f64 = 90.0;
+const NUMBERS_WIDTH: f64 = 90.0;
 const BAR: f64 = 11.0;
 const GAP: f64 = 9.0;
 const LEGEND: f64 = 22.0;
@@ -32,7 +32,7 @@ pub(super) fn bars(all: &[Bar]) -> String {
         return "<p class=note>None.</p>".to_owned();
     }
     let most = all.iter().flat_map(|bar| bar.values).fold(1.0, f64::max);
-    let room = WIDTH - NAMES - FIGURES;
+    let room = WIDTH - NAMES - NUMBERS_WIDTH;
     let line = 2.0 * BAR + GAP;
     let height = LEGEND + all.len() as f64 * line;
     let mut out = format!("<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\">");

@@ -2,7 +2,7 @@
 
 use super::readiness::{NodeReadiness, probe};
 use super::{LocalCluster, LocalNode, process, shell_word};
-use crate::cluster::{Done, Task, count, tell};
+use crate::cluster::{Done, Task, count, messages};
 use crate::pause::pause;
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, TcpListener};
@@ -18,7 +18,7 @@ const STALLED_MAX: Duration = Duration::from_secs(60);
 const END_MAX: Duration = Duration::from_secs(30);
 
 pub(in crate::cluster) fn run(task: &Task<'_>) -> Done {
-    start(task).or_else(|text| tell::fail(&format!("[ERR] {text}\n")))
+    start(task).or_else(|text| messages::fail(&format!("[ERR] {text}\n")))
 }
 
 /// A node of the cluster, with its process if this program has started it.
@@ -47,11 +47,11 @@ fn start(task: &Task<'_>) -> Result<(), String> {
     let place = cluster.dir.display();
     let size = cluster.layout.describe();
     match (cluster.is_new, running.len()) {
-        (true, _) => tell::step(&format!(">>> Creating a cluster of {size} in {place}\n")),
-        (false, 0) => tell::step(&format!(">>> Starting the cluster of {place}: {size}\n")),
+        (true, _) => messages::step(&format!(">>> Creating a cluster of {size} in {place}\n")),
+        (false, 0) => messages::step(&format!(">>> Starting the cluster of {place}: {size}\n")),
         (false, up) => {
             let (up, rest) = (count(up, "node"), count(stopped.len(), "node"));
-            tell::step(&format!(">>> Starting {rest} of {place} ({up} already running)\n"));
+            messages::step(&format!(">>> Starting {rest} of {place} ({up} already running)\n"));
         }
     }
     let readiness = NodeReadiness::Waiting("it has not started".to_owned());
@@ -180,7 +180,7 @@ fn report(cluster: &LocalCluster, all: &[Started]) {
     let size = cluster.layout.describe();
     let members = all.iter().filter(|one| matches!(one.readiness, NodeReadiness::Ready(_)));
     let (members, nodes) = (members.count(), all.len());
-    tell::good(&if members == nodes {
+    messages::good(&if members == nodes {
         format!("[OK] The cluster of {size} is ready.\n")
     } else {
         format!("[OK] The cluster is ready with {members} of its {nodes} nodes.\n")
@@ -188,15 +188,15 @@ fn report(cluster: &LocalCluster, all: &[Started]) {
     for started in all {
         let port = started.node.port;
         match &started.readiness {
-            NodeReadiness::Ready(role) => tell::say(&format!("  127.0.0.1:{port}  {role}\n")),
-            NodeReadiness::Outside => tell::say(&format!("  127.0.0.1:{port}  in no shard\n")),
+            NodeReadiness::Ready(role) => messages::say(&format!("  127.0.0.1:{port}  {role}\n")),
+            NodeReadiness::Outside => messages::say(&format!("  127.0.0.1:{port}  in no shard\n")),
             _ => {}
         }
     }
     warn_of_outside(all);
     let port = cluster.layout.port;
     let dir = shell_word(&cluster.dir.to_string_lossy());
-    tell::say(&format!(
+    messages::say(&format!(
         "\nConnect:     redis-cli -c -p {port}\n\
          Status:      brisk-cli --cluster status 127.0.0.1:{port}\n\
          Stop:        brisk-cli --cluster stop-local --dir {dir}\n"
@@ -209,10 +209,10 @@ fn warn_of_outside(all: &[Started]) {
     let Some(entry) = all.iter().find(is_member).map(|one| one.node.port) else { return };
     for outside in all.iter().filter(|one| one.readiness == NodeReadiness::Outside) {
         let port = outside.node.port;
-        tell::warning(&format!(
+        messages::warning(&format!(
             "\n[WARNING] 127.0.0.1:{port} is not a member of the cluster. It keeps running. Add it as a replica with:\n"
         ));
-        tell::say(&format!(
+        messages::say(&format!(
             "  brisk-cli --cluster add-node 127.0.0.1:{port} 127.0.0.1:{entry} --cluster-slave\n"
         ));
     }

@@ -2,7 +2,7 @@
 
 use super::{LocalCluster, LocalNode, directory, shell_word};
 use crate::cluster::node::Node;
-use crate::cluster::{Done, Task, count, tell};
+use crate::cluster::{Done, Task, count, messages};
 use crate::link::Link;
 use crate::pause::pause;
 use rustix::process::Pid;
@@ -23,7 +23,7 @@ const NOT_NOW: &str = "ERR Errors trying to SHUTDOWN";
 const RETRY: Duration = Duration::from_millis(200);
 
 pub(in crate::cluster) fn run(task: &Task<'_>) -> Done {
-    stop(task).or_else(|text| tell::fail(&format!("[ERR] {text}\n")))
+    stop(task).or_else(|text| messages::fail(&format!("[ERR] {text}\n")))
 }
 
 fn stop(task: &Task<'_>) -> Result<(), String> {
@@ -36,7 +36,7 @@ fn stop(task: &Task<'_>) -> Result<(), String> {
     let running = nodes.into_iter().filter_map(|node| node.pid().map(|pid| (node, pid)));
     let running: Vec<(LocalNode, Pid)> = running.collect();
     if running.is_empty() {
-        tell::good(&format!("[OK] No node of {} is running.\n", cluster.dir.display()));
+        messages::good(&format!("[OK] No node of {} is running.\n", cluster.dir.display()));
         return Ok(());
     }
     // Stop the replicas first. A primary without running replicas does not hand over, so the roles do not change.
@@ -53,8 +53,8 @@ fn stop(task: &Task<'_>) -> Result<(), String> {
         return Err(failures.join("\n[ERR] "));
     }
     let word = shell_word(&cluster.dir.to_string_lossy());
-    tell::good(&format!("[OK] Stopped {}.\n", count(number, "node")));
-    tell::say(&format!(
+    messages::good(&format!("[OK] Stopped {}.\n", count(number, "node")));
+    messages::say(&format!(
         "\nStart again:  brisk-cli --cluster start-local --dir {word}\n\
          Remove it:    rm -r {word}\n"
     ));

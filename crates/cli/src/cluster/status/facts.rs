@@ -4,7 +4,7 @@ use super::etcd::{self, EtcdEndpoint};
 use crate::cluster::SLOTS;
 use crate::cluster::node::{Line, Node};
 use crate::info::InfoFields;
-use crate::session::{ConnectFailure, Session, Told};
+use crate::session::{AlreadyReported, ConnectFailure, Session};
 use brisk_cluster::document::CoordinatorReport;
 use brisk_cluster::map::client_port;
 use brisk_resp::Value;
@@ -49,7 +49,11 @@ impl ClusterFacts {
     ///
     /// # Errors
     /// If that node cannot be reached, or is not a cluster node. A message has been printed.
-    pub(super) fn load(host: &str, port: i64, session: &Session) -> Result<ClusterFacts, Told> {
+    pub(super) fn load(
+        host: &str,
+        port: i64,
+        session: &Session,
+    ) -> Result<ClusterFacts, AlreadyReported> {
         let mut entry = Node::connect(host, port, session)?;
         let mut others = entry.load()?;
         if let Some(mut member) = member_for(&mut entry, session) {

@@ -13,8 +13,8 @@ mod problems;
 
 use self::facts::{ClusterFacts, NodeFacts};
 use self::problems::slot_list;
-use super::{Done, SLOTS, Task, count, tell};
-use crate::session::Told;
+use super::{Done, SLOTS, Task, count, messages};
+use crate::session::AlreadyReported;
 
 /// Number of digits of a node ID that are shown.
 const ID_DIGITS: usize = 8;
@@ -24,28 +24,28 @@ pub(super) fn run(task: &Task<'_>) -> Done {
     let facts = ClusterFacts::load(&host, port, task.session)?;
     let problems = facts.problems();
     let warnings = facts.warnings(task.session.options.tls);
-    tell::say(&summary(&facts));
+    messages::say(&summary(&facts));
     for primary in facts.primaries() {
-        tell::say(&shard(&facts, primary));
+        messages::say(&shard(&facts, primary));
     }
     let is_well = warnings.is_empty() && problems.is_empty();
     if !warnings.is_empty() {
-        tell::warning(&format!("\n[WARNING] {}:\n", count(warnings.len(), "warning")));
+        messages::warning(&format!("\n[WARNING] {}:\n", count(warnings.len(), "warning")));
         for warning in warnings {
-            tell::say(&format!("  {warning}\n"));
+            messages::say(&format!("  {warning}\n"));
         }
     }
     if is_well {
-        tell::good("\n[OK] The cluster has no problem.\n");
+        messages::good("\n[OK] The cluster has no problem.\n");
     }
     if problems.is_empty() {
         return Ok(());
     }
-    tell::error(&format!("\n[ERR] {}:\n", count(problems.len(), "problem")));
+    messages::error(&format!("\n[ERR] {}:\n", count(problems.len(), "problem")));
     for problem in problems {
-        tell::say(&format!("  {problem}\n"));
+        messages::say(&format!("  {problem}\n"));
     }
-    Err(Told)
+    Err(AlreadyReported)
 }
 
 /// A few lines about the cluster as a whole.

@@ -57,7 +57,7 @@ impl ServerFacts {
             &["ACL", "GETUSER", "default"],
             &["CLUSTER", "INFO"],
         ];
-        let replies = session.ask_all(&requests.map(<[&str]>::to_vec))?;
+        let replies = session.request_all(&requests.map(<[&str]>::to_vec))?;
         let mut facts = ServerFacts::default();
         for (request, reply) in requests.iter().zip(&replies) {
             match reply.as_error() {

@@ -189,10 +189,10 @@ fn warnings(old: &Peer, new: &Peer) -> Vec<String> {
 /// The RDB version that a server writes, by the end of a DUMP payload; `None` if it has no keys.
 fn rdb_version(peer: &mut Peer) -> Result<Option<u16>, String> {
     let Some(&(database, _)) = peer.databases().first() else { return Ok(None) };
-    peer.ask(&["SELECT", &database.to_string()])?;
-    let key = peer.ask(&["RANDOMKEY"])?;
+    peer.request(&["SELECT", &database.to_string()])?;
+    let key = peer.request(&["RANDOMKEY"])?;
     let Some(key) = key.as_bytes() else { return Ok(None) };
-    let payload = peer.ask(&[b"DUMP", key])?;
+    let payload = peer.request(&[b"DUMP", key])?;
     // The payload ends with two bytes of the version and eight bytes of a checksum.
     let version = payload.as_bytes().and_then(|payload| {
         let end = payload.len().checked_sub(10)?;

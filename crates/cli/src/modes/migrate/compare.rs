@@ -33,8 +33,8 @@ pub(super) fn compare(old: &mut Peer, new: &mut Peer) -> Result<(), String> {
     old.reload()?;
     for (database, _) in old.databases() {
         let select = ["SELECT".to_owned(), database.to_string()];
-        old.ask(&select)?;
-        new.ask(&select)?;
+        old.request(&select)?;
+        new.request(&select)?;
         for key in sample(old)? {
             if !key_is_equal(old, new, &key)? {
                 return Err(format!(
@@ -57,7 +57,7 @@ pub(super) fn compare(old: &mut Peer, new: &mut Peer) -> Result<(), String> {
 }
 
 fn by_digest(old: &mut Peer, new: &Peer) -> Result<(), String> {
-    let reply = old.ask(&["REPLICATION", "COMPARE"])?;
+    let reply = old.request(&["REPLICATION", "COMPARE"])?;
     for replica in reply.as_slice().unwrap_or_default() {
         let fields = crate::docs::pairs(replica);
         let field = |name: &str| {
@@ -111,7 +111,7 @@ fn differing_counts(old: &mut Peer, new: &mut Peer) -> Result<Option<String>, St
 fn sample(peer: &mut Peer) -> Result<Vec<Vec<u8>>, String> {
     let (mut keys, mut cursor) = (Vec::new(), "0".to_owned());
     while keys.len() < SAMPLE {
-        let reply = peer.ask(&["SCAN", &cursor, "COUNT", "100"])?;
+        let reply = peer.request(&["SCAN", &cursor, "COUNT", "100"])?;
         let Some([next, found]) = reply.as_slice() else {
             return Err("SCAN has an unexpected reply".to_owned());
         };
@@ -139,9 +139,9 @@ fn key_is_equal(old: &mut Peer, new: &mut Peer, key: &[u8]) -> Result<bool, Stri
 
 /// The type, the expiry time, and the value of a key. Unordered values are sorted.
 fn state(peer: &mut Peer, key: &[u8]) -> Result<Vec<Vec<u8>>, String> {
-    let kind = text(&peer.ask(&[b"TYPE", key])?);
+    let kind = text(&peer.request(&[b"TYPE", key])?);
     // Servers before 7.0 do not report the absolute time.
-    let expiry = peer.ask(&[b"PEXPIRETIME", key]).ok().and_then(|reply| reply.as_integer());
+    let expiry = peer.request(&[b"PEXPIRETIME", key]).ok().and_then(|reply| reply.as_integer());
     let mut state = vec![kind.clone().into_bytes(), format!("{expiry:?}").into_bytes()];
     let (count, read): (&str, &[&str]) = match kind.as_str() {
         "string" => ("STRLEN", &["GET"]),
@@ -152,14 +152,14 @@ fn state(peer: &mut Peer, key: &[u8]) -> Result<Vec<Vec<u8>>, String> {
         "stream" => ("XLEN", &["XRANGE", "-", "+"]),
         _ => return Ok(state),
     };
-    let count = peer.ask(&[count.as_bytes(), key])?.as_integer().unwrap_or(0);
+    let count = peer.request(&[count.as_bytes(), key])?.as_integer().unwrap_or(0);
     state.push(count.to_string().into_bytes());
     if count > ELEMENTS_MAX && kind != "string" {
         return Ok(state);
     }
     let mut words: Vec<&[u8]> = vec![read[0].as_bytes(), key];
     words.extend(read[1..].iter().map(|word| word.as_bytes()));
-    let reply = peer.ask(&words)?;
+    let reply = peer.request(&words)?;
     let mut parts = Vec::new();
     match kind.as_str() {
         "hash" => {

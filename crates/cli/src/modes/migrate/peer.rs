@@ -68,8 +68,9 @@ impl Peer {
     ///
     /// # Errors
     /// The text of the error, with the address of the server.
-    pub(super) fn ask<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<Value, String> {
-        let reply = self.session.ask(words).map_err(|error| format!("{}: {error}", self.place))?;
+    pub(super) fn request<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<Value, String> {
+        let reply =
+            self.session.request(words).map_err(|error| format!("{}: {error}", self.place))?;
         match reply.as_error() {
             Some(text) => Err(format!("{}: {}", self.place, String::from_utf8_lossy(text))),
             None => Ok(reply),
@@ -80,13 +81,13 @@ impl Peer {
     ///
     /// # Errors
     /// The text of the error, with the address of the server.
-    pub(super) fn ask_again<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<Value, String> {
+    pub(super) fn request_again<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<Value, String> {
         if let Some(interrupts) = &self.interrupts {
             interrupts.take();
         }
         // The reply to an interrupted request may still arrive on the old connection.
         self.open()?;
-        self.ask(words)
+        self.request(words)
     }
 
     /// Reads INFO.
@@ -94,7 +95,7 @@ impl Peer {
     /// # Errors
     /// If the server does not reply to it.
     pub(super) fn reload(&mut self) -> Result<(), String> {
-        let reply = self.ask(&["INFO", "everything"])?;
+        let reply = self.request(&["INFO", "everything"])?;
         self.info = InfoFields::parse(&text(&reply));
         match self.info.get("redis_version") {
             Some(_) => Ok(()),
@@ -107,7 +108,7 @@ impl Peer {
     /// # Errors
     /// If it cannot be read.
     pub(super) fn config(&mut self, name: &str) -> Result<String, String> {
-        let reply = self.ask(&["CONFIG", "GET", name])?;
+        let reply = self.request(&["CONFIG", "GET", name])?;
         let pairs = crate::docs::pairs(&reply);
         Ok(pairs.first().map(|(_, value)| text(value)).unwrap_or_default())
     }

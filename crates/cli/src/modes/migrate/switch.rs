@@ -19,7 +19,7 @@ pub(super) fn switch(old: &mut Peer, new: &mut Peer) -> Result<(), String> {
     let ready = pause(old, PAUSE).and_then(|()| catch_up(old, new));
     // From now on, no write is accepted by both servers.
     let ready = ready.and_then(|()| pause(old, PAUSE_AFTER));
-    let Err(error) = ready.and_then(|()| new.ask(&["REPLICAOF", "NO", "ONE"]).map(drop)) else {
+    let Err(error) = ready.and_then(|()| new.request(&["REPLICAOF", "NO", "ONE"]).map(drop)) else {
         return Ok(());
     };
     // The new server may have been promoted, although its reply was lost. Two servers must not accept writes.
@@ -35,14 +35,14 @@ pub(super) fn switch(old: &mut Peer, new: &mut Peer) -> Result<(), String> {
 }
 
 fn is_primary(new: &mut Peer) -> Result<bool, String> {
-    let role = new.ask_again(&["ROLE"])?;
+    let role = new.request_again(&["ROLE"])?;
     let role = role.as_slice().and_then(<[_]>::first).and_then(|role| role.as_bytes());
     Ok(role == Some(b"master"))
 }
 
 /// Ends the pause of the old server. Returns the text of the error.
 fn resume(old: &mut Peer, new: &Peer, error: &str) -> String {
-    match old.ask_again(&["CLIENT", "UNPAUSE"]) {
+    match old.request_again(&["CLIENT", "UNPAUSE"]) {
         Ok(_) => format!(
             "{error}\n{} accepts writes as before, and {} is its replica. To try again: brisk-cli migrate {} {} --switch",
             old.place, new.place, old.uri, new.uri
@@ -55,7 +55,7 @@ fn resume(old: &mut Peer, new: &Peer, error: &str) -> String {
 }
 
 fn pause(old: &mut Peer, time: Duration) -> Result<(), String> {
-    old.ask(&["CLIENT", "PAUSE", &time.as_millis().to_string(), "WRITE"]).map(drop)
+    old.request(&["CLIENT", "PAUSE", &time.as_millis().to_string(), "WRITE"]).map(drop)
 }
 
 /// Waits until the new server has received all writes before the pause.

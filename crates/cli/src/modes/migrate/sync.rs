@@ -72,13 +72,13 @@ fn start(replica: &mut Peer, primary: &Peer) -> Result<(), String> {
         let user = options.user.clone().unwrap_or_default();
         // The user `default` needs no name.
         let user = if user == b"default" { Vec::new() } else { user };
-        replica.ask(&[&b"CONFIG"[..], b"SET", b"masteruser", &user])?;
-        replica.ask(&[&b"CONFIG"[..], b"SET", b"masterauth", password])?;
+        replica.request(&[&b"CONFIG"[..], b"SET", b"masteruser", &user])?;
+        replica.request(&[&b"CONFIG"[..], b"SET", b"masterauth", password])?;
     }
     let (host, port) = (options.host.clone(), options.port.to_string());
-    replica.ask(&["REPLICAOF", &host, &port])?;
+    replica.request(&["REPLICAOF", &host, &port])?;
     // A new replica rejects writes itself.
-    match replica.ask(&["CLIENT", "UNPAUSE"]) {
+    match replica.request(&["CLIENT", "UNPAUSE"]) {
         Ok(_) => Ok(()),
         // Servers before 6.2 have no CLIENT UNPAUSE, and this program has not paused them.
         Err(_) => Ok(()),
@@ -86,12 +86,12 @@ fn start(replica: &mut Peer, primary: &Peer) -> Result<(), String> {
 }
 
 fn restore(replica: &mut Peer, before: &Before) -> Result<(), String> {
-    replica.ask_again(&["REPLICAOF", "NO", "ONE"])?;
-    replica.ask(&["CONFIG", "SET", "masteruser", &before.masteruser])?;
-    replica.ask(&["CONFIG", "SET", "masterauth", &before.masterauth])?;
+    replica.request_again(&["REPLICAOF", "NO", "ONE"])?;
+    replica.request(&["CONFIG", "SET", "masteruser", &before.masteruser])?;
+    replica.request(&["CONFIG", "SET", "masterauth", &before.masterauth])?;
     if before.keys == 0 {
         // A part of the copy may have arrived. Until now, the server has accepted no other writes.
-        replica.ask(&["FLUSHALL"])?;
+        replica.request(&["FLUSHALL"])?;
         return Ok(());
     }
     replica.reload()?;

@@ -93,21 +93,21 @@ impl<'a> Elements<'a> {
         let count = limit.min(STEP);
         let (first, last) = (self.read.to_string(), (self.read + count - 1).to_string());
         let (key, text_count) = (self.key, count.to_string());
-        let ask = |session: &mut Session, words: &[&[u8]]| super::ask(session, words);
+        let request = |session: &mut Session, words: &[&[u8]]| super::request(session, words);
         let rows = match self.kind {
             Kind::List => {
                 let words = [b"LRANGE", key, first.as_bytes(), last.as_bytes()];
-                let reply = ask(session, &words)?;
+                let reply = request(session, &words)?;
                 list(elements(&reply), self.read)
             }
             Kind::SortedSet => {
                 let words = [b"ZRANGE", key, first.as_bytes(), last.as_bytes(), b"WITHSCORES"];
-                let reply = ask(session, &words)?;
+                let reply = request(session, &words)?;
                 sorted_set(elements(&reply))
             }
             Kind::Stream => {
                 let words = [b"XRANGE", key, &self.cursor, b"+", b"COUNT", text_count.as_bytes()];
-                let reply = ask(session, &words)?;
+                let reply = request(session, &words)?;
                 let entries = elements(&reply);
                 if let Some(id) = entries.last().and_then(entry_id) {
                     self.cursor = [b"(", id].concat();
@@ -117,7 +117,7 @@ impl<'a> Elements<'a> {
             Kind::Set | Kind::Hash => {
                 let command: &[u8] = if self.kind == Kind::Set { b"SSCAN" } else { b"HSCAN" };
                 let words = [command, key, &self.cursor, b"COUNT", text_count.as_bytes()];
-                let reply = ask(session, &words)?;
+                let reply = request(session, &words)?;
                 let Some([cursor, found]) = reply.as_slice() else {
                     return Err(PeekError::shape());
                 };
@@ -183,7 +183,7 @@ fn field_ttls(session: &mut Session, key: &[u8], pairs: &[Value]) -> Option<Vec<
     let fields: Vec<&[u8]> = pairs.chunks_exact(2).filter_map(|pair| pair[0].as_bytes()).collect();
     let count = fields.len().to_string();
     let words = [&[&b"HPTTL"[..], key, b"FIELDS", count.as_bytes()], &fields[..]].concat();
-    let reply = session.ask(&words).ok()?;
+    let reply = session.request(&words).ok()?;
     let ttls: Vec<i64> = reply.as_slice()?.iter().filter_map(Value::as_integer).collect();
     (ttls.len() == fields.len() && ttls.iter().any(|ttl| *ttl >= 0)).then_some(ttls)
 }

@@ -109,8 +109,8 @@ fn peek(session: &mut Session, key: &[u8]) -> Result<(), PeekError> {
 }
 
 /// Sends a request to the node that serves the key, which is the current one.
-fn ask(session: &mut Session, words: &[&[u8]]) -> Result<Value, PeekError> {
-    let reply = session.ask_node(words)?;
+fn request(session: &mut Session, words: &[&[u8]]) -> Result<Value, PeekError> {
+    let reply = session.request_following_redirects(words)?;
     match reply.as_error() {
         Some(text) if text.starts_with(b"MOVED ") => {
             let text = String::from_utf8_lossy(text);
@@ -124,7 +124,7 @@ fn ask(session: &mut Session, words: &[&[u8]]) -> Result<Value, PeekError> {
 fn facts(session: &mut Session, key: &[u8]) -> Result<KeyFacts, PeekError> {
     let text =
         |reply: &Value| reply.as_bytes().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-    let kind = text(&ask(session, &[b"TYPE", key])?).ok_or_else(PeekError::shape)?;
+    let kind = text(&request(session, &[b"TYPE", key])?).ok_or_else(PeekError::shape)?;
     if kind == "none" {
         return Err(PeekError::Because("no such key".to_owned()));
     }
@@ -136,7 +136,7 @@ fn facts(session: &mut Session, key: &[u8]) -> Result<KeyFacts, PeekError> {
         vec![counting.as_bytes(), key],
     ];
     // A user who may not run one of these commands still sees the rest.
-    let replies = session.ask_all(&requests)?;
+    let replies = session.request_all(&requests)?;
     let number = |at: usize| replies.get(at).and_then(Value::as_integer);
     let natural = |at: usize| number(at).and_then(|number| u64::try_from(number).ok());
     let encoding = replies.first().filter(|reply| reply.as_error().is_none()).and_then(text);
@@ -203,7 +203,7 @@ fn table(session: &mut Session, key: &[u8], kind: Kind, total: u64) -> Result<()
 
 /// Prints the consumer groups of a stream.
 fn groups(session: &mut Session, key: &[u8]) -> Result<(), PeekError> {
-    let reply = ask(session, &[b"XINFO", b"GROUPS", key])?;
+    let reply = request(session, &[b"XINFO", b"GROUPS", key])?;
     for group in reply.as_slice().unwrap_or_default() {
         let fields = crate::docs::pairs(group);
         let field = |name: &str| {
@@ -272,7 +272,7 @@ fn range(session: &mut Session, key: &[u8], at: u64, count: u64) -> Result<Vec<u
         return Ok(Vec::new());
     }
     let (first, last) = (at.to_string(), (at + count - 1).to_string());
-    let reply = ask(session, &[b"GETRANGE", key, first.as_bytes(), last.as_bytes()])?;
+    let reply = request(session, &[b"GETRANGE", key, first.as_bytes(), last.as_bytes()])?;
     reply.as_bytes().map(<[u8]>::to_vec).ok_or_else(PeekError::shape)
 }
 

@@ -64,7 +64,7 @@ impl KeyFinder {
         let lost = |error: LinkError| error.to_string();
         self.found.sample.decay(DECAY);
         self.found.sample.burst(open(&self.options)?, |_| true).map_err(lost)??;
-        let reply = self.link.ask(&["DBSIZE"]).map_err(lost)?;
+        let reply = self.link.request(&["DBSIZE"]).map_err(lost)?;
         self.found.total = reply.as_integer().and_then(|it| u64::try_from(it).ok()).unwrap_or(0);
         let step = match self.cursor.step(&mut self.link) {
             Ok(step) => step,
@@ -79,9 +79,9 @@ impl KeyFinder {
         };
         self.found.scanned += keys.len() as u64;
         let hot = self.found.sample.hottest(KEPT);
-        let here = hot.iter().filter(|(key, _)| key.0 == self.found.database);
+        let in_database = hot.iter().filter(|(key, _)| key.0 == self.found.database);
         let keys: Vec<Vec<u8>> =
-            keys.into_iter().chain(here.map(|(key, _)| key.1.clone())).collect();
+            keys.into_iter().chain(in_database.map(|(key, _)| key.1.clone())).collect();
         let sizes = self.sizes(&keys).map_err(lost)?;
         self.found.add(keys.into_iter().zip(sizes));
         Ok(())
@@ -91,7 +91,7 @@ impl KeyFinder {
     fn sizes(&mut self, keys: &[Vec<u8>]) -> Result<Vec<Option<u64>>, LinkError> {
         let request = |key: &Vec<u8>| vec![b"MEMORY".to_vec(), b"USAGE".to_vec(), key.clone()];
         let requests: Vec<_> = keys.iter().map(request).collect();
-        let replies = self.link.ask_all(&requests)?;
+        let replies = self.link.request_all(&requests)?;
         Ok(replies.iter().map(|it| it.as_integer().and_then(|it| u64::try_from(it).ok())).collect())
     }
 }

@@ -24,7 +24,7 @@ use self::sample::{Interval, Sample};
 use self::table::{Column, Sorting, Table};
 use self::terminal::{Key, RawTerminal};
 use self::view::View;
-use super::Asked;
+use super::LinkResult;
 use crate::link::{Link, LinkError};
 use crate::options::{Options, TopTable};
 use crate::session::Session;
@@ -109,7 +109,7 @@ fn print(link: &mut Link, options: &Options, place: &str, time: Duration) -> Res
     let table = options.top_table;
     let mut take = || -> Result<Sample, String> {
         let requests = Sample::requests(table == TopTable::Clients);
-        let replies = link.ask_all(&requests).map_err(|error| error.to_string())?;
+        let replies = link.request_all(&requests).map_err(|error| error.to_string())?;
         Sample::of(&replies)
     };
     let mut before = take()?;
@@ -230,7 +230,7 @@ impl<'a> Top<'a> {
         }
     }
 
-    fn request(&mut self, link: &mut Link) -> Asked<()> {
+    fn request(&mut self, link: &mut Link) -> LinkResult<()> {
         let requests = Sample::requests(self.table == TopTable::Clients);
         for request in &requests {
             link.send(request)?;

@@ -1,7 +1,7 @@
 //! Options for clusters, and options about the program itself.
 
 use super::super::{Mode, parse};
-use super::{Completed, Does, Row, Section, Told};
+use super::{Completed, InfoRequest, OptionAction, Row, Section};
 
 pub(super) const CLUSTERS: Section = Section {
     title: "Cluster administration",
@@ -159,7 +159,7 @@ pub(super) const CLUSTERS: Section = Section {
                 Ok(())
             },
         )
-        .completed(Completed::Folder),
+        .completed(Completed::Directory),
         Row::value(
             &["--server"],
             "<path>",
@@ -174,9 +174,9 @@ pub(super) const CLUSTERS: Section = Section {
 };
 
 /// An option that prints a text about the program.
-const fn tells(names: &'static [&'static str], text: &'static str, told: Told) -> Row {
+const fn prints(names: &'static [&'static str], text: &'static str, info: InfoRequest) -> Row {
     let (old_names, completed) = (&[], Completed::Nothing);
-    Row { names, old_names, value: "", completed, text, does: Does::Tells(told) }
+    Row { names, old_names, value: "", completed, text, does: OptionAction::Prints(info) }
 }
 
 pub(super) const PROGRAM: Section = Section {
@@ -187,16 +187,16 @@ pub(super) const PROGRAM: Section = Section {
             "Prints more: the balance of each node (--cluster rebalance).",
             |options| options.verbose = true,
         ),
-        tells(&["--help"], "Prints this help.", Told::Help),
-        tells(&["-v", "--version"], "Prints the version.", Told::Version),
-        tells(&["--man"], "Prints the manual page.", Told::Manual),
+        prints(&["--help"], "Prints this help.", InfoRequest::Help),
+        prints(&["-v", "--version"], "Prints the version.", InfoRequest::Version),
+        prints(&["--man"], "Prints the manual page.", InfoRequest::Manual),
         Row {
             value: "<shell>",
             completed: Completed::Word(&["bash", "zsh", "fish"]),
-            ..tells(
+            ..prints(
                 &["--completions"],
                 "Prints the shell completions for bash, zsh or fish.",
-                Told::Completions,
+                InfoRequest::Completions,
             )
         },
     ],

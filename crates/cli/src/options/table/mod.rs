@@ -20,18 +20,18 @@ use super::{Options, Refusal};
 
 /// The effect of an option.
 #[derive(Clone, Copy)]
-pub(crate) enum Does {
+pub(crate) enum OptionAction {
     /// Takes no value.
     Flag(fn(&mut Options)),
     /// Takes the following arguments that it needs.
     Value(fn(&mut Options, &mut Words) -> Result<(), Refusal>),
     /// The program prints a text about itself, and exits.
-    Tells(Told),
+    Prints(InfoRequest),
 }
 
 /// The texts about the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum InfoRequest {
     Help,
     Version,
     Manual,
@@ -45,7 +45,7 @@ pub(crate) enum Completed {
     /// None.
     Nothing,
     File,
-    Folder,
+    Directory,
     /// One of these.
     Word(&'static [&'static str]),
     /// A command of `--cluster`.
@@ -62,7 +62,7 @@ pub(crate) struct Row {
     pub(crate) value: &'static str,
     pub(crate) completed: Completed,
     pub(crate) text: &'static str,
-    pub(crate) does: Does,
+    pub(crate) does: OptionAction,
 }
 
 impl Row {
@@ -72,7 +72,7 @@ impl Row {
         set: fn(&mut Options),
     ) -> Row {
         let completed = Completed::Nothing;
-        Row { names, old_names: &[], value: "", completed, text, does: Does::Flag(set) }
+        Row { names, old_names: &[], value: "", completed, text, does: OptionAction::Flag(set) }
     }
 
     const fn value(
@@ -82,7 +82,7 @@ impl Row {
         set: fn(&mut Options, &mut Words) -> Result<(), Refusal>,
     ) -> Row {
         let completed = Completed::Nothing;
-        Row { names, old_names: &[], value, completed, text, does: Does::Value(set) }
+        Row { names, old_names: &[], value, completed, text, does: OptionAction::Value(set) }
     }
 
     const fn completed(self, completed: Completed) -> Row {
@@ -136,7 +136,7 @@ mod tests {
                 assert!(name.starts_with('-') && seen.insert(*name), "{name}");
             }
             assert!(row.text.ends_with('.') && row.text.is_ascii(), "{}", row.text);
-            let takes = !matches!(row.does, Does::Flag(_) | Does::Tells(_));
+            let takes = !matches!(row.does, OptionAction::Flag(_) | OptionAction::Prints(_));
             assert!(!takes || !row.value.is_empty(), "{:?}", row.names);
         }
     }

@@ -120,7 +120,7 @@ pub(super) const TLS: Section = Section {
                 Ok(())
             },
         )
-        .completed(Completed::Folder),
+        .completed(Completed::Directory),
         Row::flag(&["--insecure"], "Does not verify the certificate of the server.", |options| {
             options.tls_files.insecure = true;
         }),

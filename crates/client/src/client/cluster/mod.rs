@@ -271,10 +271,10 @@ impl Cluster {
     pub(crate) fn retry_after_reply(
         &self,
         plan: &SendPlan<'_>,
-        answer: &crate::lane::Answer,
+        result: &crate::lane::ReplyResult,
         redirects: &mut RedirectState,
     ) -> Option<Retry> {
-        match answer {
+        match result {
             Ok(reply) => {
                 let text = redirect::rejection(reply, plan, redirects.needs_asking)?;
                 self.retry_rejected(text, redirects)
@@ -490,13 +490,13 @@ impl Cluster {
             let new = Map::new(topology, Some(&map));
             (std::mem::replace(&mut *map, new), has_changed)
         };
-        let gone: Vec<Arc<Member>> = {
+        let left: Vec<Arc<Member>> = {
             let map = read(&self.map);
-            let is_gone =
-                |member: &&Arc<Member>| !map.members().any(|stays| Arc::ptr_eq(stays, member));
-            before.members().filter(is_gone).cloned().collect()
+            let has_left =
+                |member: &&Arc<Member>| !map.members().any(|kept| Arc::ptr_eq(kept, member));
+            before.members().filter(has_left).cloned().collect()
         };
-        for member in gone {
+        for member in left {
             member.retire();
             if member.known_node().is_some() {
                 self.handle.spawn(drain(member));

@@ -34,8 +34,8 @@ impl ReadFrom {
         let replicas = &shard.replicas;
         let first = turn.checked_rem(replicas.len()).unwrap_or(0);
         let next = |is_fit: &dyn Fn(&Member) -> bool| {
-            let (before, behind) = replicas.split_at(first);
-            behind.iter().chain(before).find(|member| is_fit(member))
+            let (before, after) = replicas.split_at(first);
+            after.iter().chain(before).find(|member| is_fit(member))
         };
         let is_up = |member: &Member| !member.is_down();
         match self {

@@ -141,7 +141,7 @@ async fn query_first(discovery: Arc<Discovery>, address: Address) -> Result<Disc
     }
     let connection = open(&discovery.setup_at(&address, false)).await?;
     let mut scout = Scout::new(address, connection);
-    Ok(Discovered { topology: scout.ask(&discovery).await?, scout: Some(scout) })
+    Ok(Discovered { topology: scout.request(&discovery).await?, scout: Some(scout) })
 }
 
 impl Scout {
@@ -153,7 +153,7 @@ impl Scout {
         let requests = names.map(|name| Request::new(name, Traits::default()));
         let late = |_| Error::new(Kind::Disconnected, format!("{} has not replied", self.address));
         let replies =
-            timeout(REPLY_TIMEOUT, self.connection.ask(&requests)).await.map_err(late)??;
+            timeout(REPLY_TIMEOUT, self.connection.request(&requests)).await.map_err(late)??;
         let other = |_| {
             Error::new(Kind::Protocol, "the number of replies differs from the number of requests")
         };
@@ -166,7 +166,7 @@ impl Scout {
         Role::read(&role, &discovery.address_context(&self.address))
     }
 
-    async fn ask(&mut self, discovery: &Discovery) -> Result<Topology> {
+    async fn request(&mut self, discovery: &Discovery) -> Result<Topology> {
         if !discovery.source.is_sharded() {
             return match self.role(discovery).await? {
                 Role::Primary(replicas) => Ok(Topology::of_one(self.address.clone(), replicas)),
@@ -236,7 +236,7 @@ async fn refresh(
     known_epoch: u64,
 ) -> Result<Topology> {
     if let Some(mut known) = scout.take()
-        && let Ok(topology) = known.ask(discovery).await
+        && let Ok(topology) = known.request(discovery).await
         && topology.epoch >= known_epoch
     {
         *scout = Some(known);

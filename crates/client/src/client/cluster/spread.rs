@@ -117,7 +117,7 @@ impl Spread {
             }
             match part.state.poll(target, &inner, cx) {
                 Poll::Pending => at += 1,
-                Poll::Ready(answer) => self.settle(target.cluster(), at, answer),
+                Poll::Ready(result) => self.settle(target.cluster(), at, result),
             }
         }
         if self.outcomes.iter().any(Option::is_none) {
@@ -127,12 +127,12 @@ impl Spread {
     }
 
     /// Handles a part that has completed. Its leaves get their replies, or continue alone.
-    fn settle(&mut self, cluster: Option<&Cluster>, at: usize, answer: Result<Reply>) {
+    fn settle(&mut self, cluster: Option<&Cluster>, at: usize, result: Result<Reply>) {
         let Some(part) = self.parts.get_mut(at) else { return };
         let shard_index = part.shard_index;
         let requests = std::mem::take(&mut part.requests);
         let leaves = std::mem::take(&mut part.leaves);
-        let whole = answer.and_then(|reply| {
+        let whole = result.and_then(|reply| {
             if leaves.len() == 1 {
                 return Ok(vec![reply]);
             }

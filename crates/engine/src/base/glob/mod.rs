@@ -49,9 +49,9 @@ pub fn matches(pattern: &[u8], text: &[u8], case: Case) -> bool {
             last_star = Some((at, taken));
         } else if let Some(next) = element(pattern, at, text[taken], case) {
             (at, taken) = (next, taken + 1);
-        } else if let Some((behind, from)) = last_star {
-            last_star = Some((behind, from + 1));
-            (at, taken) = (behind, from + 1);
+        } else if let Some((after_star, from)) = last_star {
+            last_star = Some((after_star, from + 1));
+            (at, taken) = (after_star, from + 1);
         } else {
             return false;
         }

@@ -164,8 +164,8 @@ fn matches_by_trying_all(pattern: &[u8], text: &[u8]) -> bool {
             (0..=text.len()).any(|taken| matches_by_trying_all(rest, &text[taken..]))
         }
         (_, []) => false,
-        (_, [byte, behind @ ..]) => one_element(pattern, *byte)
-            .is_some_and(|len| matches_by_trying_all(&pattern[len..], behind)),
+        (_, [byte, after @ ..]) => one_element(pattern, *byte)
+            .is_some_and(|len| matches_by_trying_all(&pattern[len..], after)),
     }
 }
 

@@ -6,7 +6,7 @@
 
 use super::*;
 
-fn answer(number: &str, increment: &str) -> String {
+fn sum(number: &str, increment: &str) -> String {
     let parse = |text: &str| LongDouble::parse(text.as_bytes());
     let (Some(number), Some(increment)) = (parse(number), parse(increment)) else {
         return "invalid".to_owned();
@@ -29,7 +29,7 @@ fn sums_agree_with_a_real_server_to_the_last_digit() {
         let [number, increment, want] = line.split('|').collect::<Vec<_>>()[..] else {
             panic!("three fields: {line}");
         };
-        assert_eq!(answer(number, increment), want, "{number} + {increment}");
+        assert_eq!(sum(number, increment), want, "{number} + {increment}");
         count += 1;
     }
     assert!(count >= 2_000);
@@ -38,10 +38,10 @@ fn sums_agree_with_a_real_server_to_the_last_digit() {
 #[test]
 fn halves_round_to_even_at_the_last_bit() {
     // 2^64 + 1 is halfway between two numbers with 64-bit significands.
-    assert_eq!(answer("18446744073709551617", "0"), "18446744073709551616");
-    assert_eq!(answer("18446744073709551619", "0"), "18446744073709551620");
-    assert_eq!(answer("18446744073709551616", "1"), "18446744073709551616");
-    assert_eq!(answer("18446744073709551616", "1.0000001"), "18446744073709551618");
+    assert_eq!(sum("18446744073709551617", "0"), "18446744073709551616");
+    assert_eq!(sum("18446744073709551619", "0"), "18446744073709551620");
+    assert_eq!(sum("18446744073709551616", "1"), "18446744073709551616");
+    assert_eq!(sum("18446744073709551616", "1.0000001"), "18446744073709551618");
 }
 
 #[test]

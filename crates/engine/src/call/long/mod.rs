@@ -36,12 +36,12 @@ use std::any::Any;
 /// Transactions do not wait for frozen slots and could otherwise change the sources forever.
 pub(crate) const ATTEMPTS_MAX: u32 = 8;
 
-type AnswerFn = dyn FnOnce(&Keyspace, &mut Reply<'_>) -> Result<Outcome> + Send;
+type ReplyFn = dyn FnOnce(&Keyspace, &mut Reply<'_>) -> Result<Outcome> + Send;
 type PrepareFn = dyn FnOnce(&Keyspace, &[View]) -> Prepared + Send;
 
 enum Work {
     /// Writes the reply.
-    Answer(Box<AnswerFn>),
+    Reply(Box<ReplyFn>),
     /// Computes a result from the views. The command is then run again with the result.
     Result(Vec<View>, Box<PrepareFn>),
 }
@@ -91,7 +91,7 @@ pub(crate) struct PreparedResult {
 }
 
 pub(crate) enum LongResult {
-    Answer(ReplyBuffer, Result<()>),
+    Reply(ReplyBuffer, Result<()>),
     Result(PreparedResult),
 }
 
@@ -105,23 +105,23 @@ pub struct ComputedCommand {
 }
 
 impl LongCommand {
-    /// A command of another crate that uses no keys. `answer` writes its reply. The request is
+    /// A command of another crate that uses no keys. `write_reply` writes its reply. The request is
     /// `words`, in database `db`.
-    pub fn answer<W: AsRef<[u8]>>(
+    pub fn reply_with<W: AsRef<[u8]>>(
         (spec, parent): (&'static Spec, Option<&'static Spec>),
         db: DbIndex,
         words: &[W],
         client: ClientRef,
-        answer: impl FnOnce(&mut Reply<'_>) -> Outcome + Send + 'static,
+        write_reply: impl FnOnce(&mut Reply<'_>) -> Outcome + Send + 'static,
     ) -> LongCommand {
         let command = RecordedCommand::unrepeatable(spec, parent, db, words);
-        let answer: Box<AnswerFn> = Box::new(move |_, reply| Ok(answer(reply)));
-        let (work, set_aside) = (Work::Answer(answer), SetAside::default());
+        let write_reply: Box<ReplyFn> = Box::new(move |_, reply| Ok(write_reply(reply)));
+        let (work, set_aside) = (Work::Reply(write_reply), SetAside::default());
         LongCommand { command, client, work, attempt: 0, apart: false, set_aside }
     }
 
-    /// Like [`LongCommand::answer`], for an `errand` that waits for other servers and blocks its thread. If it returns
-    /// an error, that is the reply.
+    /// Like [`LongCommand::reply_with`], for an `errand` that waits for other servers and blocks its thread. If it
+    /// returns an error, that is the reply.
     pub fn errand<W: AsRef<[u8]>>(
         (spec, parent): (&'static Spec, Option<&'static Spec>),
         db: DbIndex,
@@ -130,8 +130,8 @@ impl LongCommand {
         errand: impl FnOnce(&mut Reply<'_>) -> Result<Outcome> + Send + 'static,
     ) -> LongCommand {
         let command = RecordedCommand::unrepeatable(spec, parent, db, words);
-        let answer: Box<AnswerFn> = Box::new(move |_, reply| errand(reply));
-        let (work, set_aside) = (Work::Answer(answer), SetAside::default());
+        let write_reply: Box<ReplyFn> = Box::new(move |_, reply| errand(reply));
+        let (work, set_aside) = (Work::Reply(write_reply), SetAside::default());
         LongCommand { command, client, work, attempt: 0, apart: true, set_aside }
     }
 
@@ -145,11 +145,11 @@ impl LongCommand {
         let LongCommand { command, client, work, attempt, set_aside, .. } = self;
         let aside = AsideMeter::begin();
         let done = match work {
-            Work::Answer(answer) => {
+            Work::Reply(write_reply) => {
                 let mut replies = ReplyBuffer::new();
-                let answered = answer(keyspace, &mut Reply::new(&mut replies, client.protocol));
+                let result = write_reply(keyspace, &mut Reply::new(&mut replies, client.protocol));
                 replies.share();
-                LongResult::Answer(replies, answered.map(drop))
+                LongResult::Reply(replies, result.map(drop))
             }
             Work::Result(views, make) => {
                 let product = make(keyspace, &views);
@@ -206,14 +206,14 @@ impl Ctx<'_, '_> {
         matches!(self.blocking, Blocking::Client(_))
     }
 
-    /// Lets `answer` write the reply on another thread from data that `answer` owns. Call it only
+    /// Lets `write_reply` write the reply on another thread from data that `write_reply` owns. Call it only
     /// if `Ctx::can_wait`, for commands that change nothing afterward.
-    pub fn answer_elsewhere(
+    pub fn reply_elsewhere(
         &mut self,
         args: &Args<'_>,
-        answer: impl FnOnce(&Keyspace, &mut Reply<'_>) -> Result<Outcome> + Send + 'static,
+        write_reply: impl FnOnce(&Keyspace, &mut Reply<'_>) -> Result<Outcome> + Send + 'static,
     ) -> Outcome {
-        self.leave(args, Work::Answer(Box::new(answer)), 0, false)
+        self.leave(args, Work::Reply(Box::new(write_reply)), 0, false)
     }
 
     /// Returns the result of `make` for the values of `keys`, if it was computed from their current

@@ -175,16 +175,16 @@ fn results_stored_by_long_commands_are_those_of_short_ones() {
         "RESTORE a 500 $g ABSTTL REPLACE",
         "RESTORE-ASKING d 0 $za",
     ] {
-        let (mut here, mut elsewhere) = (large(), large());
+        let (mut short, mut elsewhere) = (large(), large());
         let line = &with_payload(&mut dumped, line);
-        let want = heard(&mut here, |db| db.run(line));
+        let want = heard(&mut short, |db| db.run(line));
         assert!(heard(&mut elsewhere, |db| to_the_end(db, line)) == want, "{line}");
         for key in ["a", "d", "g", "za"] {
             let dump = |db: &mut Db| db.run(&format!("DUMP {key}"));
-            assert!(dump(&mut elsewhere) == dump(&mut here), "{line}: another {key}");
+            assert!(dump(&mut elsewhere) == dump(&mut short), "{line}: another {key}");
         }
         let found = |db: &Db| (db.env().tally.hits.get(), db.env().tally.misses.get());
-        assert_eq!(found(&elsewhere), found(&here), "{line}");
+        assert_eq!(found(&elsewhere), found(&short), "{line}");
         elsewhere.invariants();
     }
 }

@@ -75,11 +75,11 @@ impl Range {
     fn find(&self, string: &StrRef<'_>, set: bool, open_ended: bool) -> i64 {
         let place = self.clamp(string.len()).and_then(|(first, last)| {
             // If the request gives no end, the string counts as if clear bits followed it.
-            let behind = (open_ended && !set).then_some(last + 1);
+            let following = (open_ended && !set).then_some(last + 1);
             let found = string.find_in_bits(first, last, |piece, (first, last), base| {
                 Some(base + bits::find(piece, set, first, last)?)
             });
-            found.or(behind)
+            found.or(following)
         });
         place.map_or(-1, |place| place as i64)
     }
@@ -103,7 +103,7 @@ fn bitcount(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let Some(value) = ctx.keys.open::<Str>(&key)? else { return Ok(ctx.reply.integer(0)) };
     let find = move |string: &StrRef<'_>| range.count_ones(string);
     if let Some(data) = huge(ctx, &value) {
-        return Ok(ctx.answer_elsewhere(args, move |_, reply| {
+        return Ok(ctx.reply_elsewhere(args, move |_, reply| {
             Ok(reply.integer(find(&StrRef::Chunked(&data))))
         }));
     }
@@ -132,9 +132,9 @@ fn bitpos(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         3 => {
             let start = args.integer()?;
             // The unit is checked before the end.
-            let mut behind = args.clone();
-            behind.bytes()?;
-            let unit = Unit::parse(&mut behind)?;
+            let mut following = args.clone();
+            following.bytes()?;
+            let unit = Unit::parse(&mut following)?;
             (Range { start, end: args.integer()?, unit }, false)
         }
         _ => return Err(CommandError::Syntax),
@@ -144,7 +144,7 @@ fn bitpos(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     };
     let find = move |string: &StrRef<'_>| range.find(string, set, open_ended);
     if let Some(data) = huge(ctx, &value) {
-        return Ok(ctx.answer_elsewhere(args, move |_, reply| {
+        return Ok(ctx.reply_elsewhere(args, move |_, reply| {
             Ok(reply.integer(find(&StrRef::Chunked(&data))))
         }));
     }

@@ -104,7 +104,7 @@ impl Step {
     /// written at all.
     fn run(&self, string: &mut StrMut<'_>, grown: bool) -> (Option<i64>, bool) {
         let old = self.field.decode(string.read_bits(self.offset, self.field.width));
-        let (new, answers_old) = match self.action {
+        let (new, returns_old) = match self.action {
             Action::Get => return (Some(old), false),
             Action::Set(value, overflow) if self.field.signed => {
                 (self.field.fit(i128::from(value), overflow), true)
@@ -119,7 +119,7 @@ impl Step {
         };
         let Some(new) = new else { return (None, false) };
         string.write_bits(self.offset, self.field.width, new as u64);
-        (Some(if answers_old { old } else { new }), grown || new != old)
+        (Some(if returns_old { old } else { new }), grown || new != old)
     }
 }
 
@@ -194,9 +194,9 @@ fn bitfield(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     entry.edit(old_len.max(len_needed), |mut string| {
         let mut changes = 0;
         for step in &steps {
-            let (answer, changed) = step.run(&mut string, grown);
+            let (result, changed) = step.run(&mut string, grown);
             changes += u64::from(changed);
-            reply_number(reply, answer);
+            reply_number(reply, result);
         }
         if changes > 0 {
             Edit::new((), changes, "setbit")
@@ -230,8 +230,8 @@ fn read_all(
     Ok(Outcome::Replied)
 }
 
-fn reply_number(reply: &mut Reply<'_>, answer: Option<i64>) {
-    match answer {
+fn reply_number(reply: &mut Reply<'_>, result: Option<i64>) {
+    match result {
         Some(number) => reply.integer(number),
         None => reply.null(),
     };
@@ -243,10 +243,10 @@ fn bitfield_key_flags(argc: usize, word: ArgLookup<'_, '_>) -> KeyFlags {
     let writes = KeyFlags::RW.union(KeyFlags::ACCESS).union(KeyFlags::UPDATE);
     let mut at = 2;
     while at < argc {
-        let behind = argc - at - 1;
-        if word(at).eq_ignore_ascii_case(b"GET") && behind >= 2 {
+        let left = argc - at - 1;
+        if word(at).eq_ignore_ascii_case(b"GET") && left >= 2 {
             at += 3;
-        } else if word(at).eq_ignore_ascii_case(b"OVERFLOW") && behind >= 1 {
+        } else if word(at).eq_ignore_ascii_case(b"OVERFLOW") && left >= 1 {
             at += 2;
         } else {
             return writes;

@@ -193,20 +193,20 @@ fn conclude(ctx: &mut Ctx<'_, '_>, args: &Args<'_>, order: Options, sent: Sent) 
     let taken: HashSet<Vec<u8>> = taken.into_iter().collect();
     let is_taken = |key: &Key<'_>| taken.contains(key.bytes);
     if !order.copy {
-        let there = args.keys().filter(|key| is_taken(key) && ctx.keys.inspect(key).is_some());
-        let there: Vec<Key<'_>> = there.collect();
+        let present = args.keys().filter(|key| is_taken(key) && ctx.keys.inspect(key).is_some());
+        let present: Vec<Key<'_>> = present.collect();
         if intact {
-            let removed = there.iter().filter(|key| ctx.keys.delete(key));
+            let removed = present.iter().filter(|key| ctx.keys.delete(key));
             let mut words = vec![b"DEL".to_vec()];
             words.extend(removed.map(|key| key.bytes.to_vec()));
             if words.len() > 1 {
                 ctx.keys.propagate(|| words);
             }
-        } else if failure.is_none() && !there.is_empty() {
+        } else if failure.is_none() && !present.is_empty() {
             if attempt >= ATTEMPTS_MAX {
                 return Err(CommandError::text("IOERR the keys change faster than they are sent"));
             }
-            let again = there.into_iter().map(|key| (key, true));
+            let again = present.into_iter().map(|key| (key, true));
             return send(ctx, args, order, again, attempt + 1);
         }
     }
@@ -250,10 +250,10 @@ fn secrets(argc: usize, word: ArgLookup<'_, '_>) -> Vec<usize> {
     let mut words = Cursor::new(word, argc, OPTIONS_AT);
     let mut found = Vec::new();
     while let Some(option) = next_option(&mut words) {
-        let behind = words.position();
+        let after = words.position();
         match option {
-            MigrateOption::Auth { .. } => found.push(behind - 1),
-            MigrateOption::Auth2 { .. } => found.extend([behind - 2, behind - 1]),
+            MigrateOption::Auth { .. } => found.push(after - 1),
+            MigrateOption::Auth2 { .. } => found.extend([after - 2, after - 1]),
             MigrateOption::Keys => break,
             MigrateOption::Copy | MigrateOption::Replace | MigrateOption::Unknown => {}
         }

@@ -66,7 +66,7 @@ fn keys(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         }
     } else if ctx.is_long(usize::try_from(keyspace.key_count(db)).unwrap_or(usize::MAX)) {
         let pattern = pattern.to_vec();
-        return Ok(ctx.answer_elsewhere(args, move |keyspace, reply| {
+        return Ok(ctx.reply_elsewhere(args, move |keyspace, reply| {
             Ok(find_all(keyspace, db, now, &pattern).reply(reply))
         }));
     } else {

@@ -9,17 +9,17 @@ use crate::reply::Outcome;
 const NO_KEY: i64 = -2;
 const NO_DEADLINE: i64 = -1;
 
-/// Replies with the result of `figure` for the expiry time in ms.
+/// Replies with the result of `convert` for the expiry time in ms.
 fn reply_deadline(
     ctx: &mut Ctx<'_, '_>,
     args: &mut Args<'_>,
-    figure: impl FnOnce(u64) -> u64,
+    convert: impl FnOnce(u64) -> u64,
 ) -> Result<Outcome> {
     let key = args.key()?;
     let number = match ctx.keys.peek(&key).map(|entry| entry.deadline()) {
         None => NO_KEY,
         Some(None) => NO_DEADLINE,
-        Some(Some(deadline)) => figure(deadline.0) as i64,
+        Some(Some(deadline)) => convert(deadline.0) as i64,
     };
     Ok(ctx.reply.integer(number))
 }

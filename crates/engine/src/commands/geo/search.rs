@@ -147,7 +147,7 @@ pub(super) fn around_point(
     let (shape, unit) = circle(args.array()?)?;
     (wanted.search.shape, wanted.search.unit) = (Some(shape), unit);
     options(args, family, set, &mut wanted)?;
-    answer(ctx, args, family, &source, wanted)
+    reply_or_store(ctx, args, family, &source, wanted)
 }
 
 /// GEORADIUSBYMEMBER and its read-only form.
@@ -166,7 +166,7 @@ pub(super) fn around_member(
         (wanted.search.shape, wanted.search.unit) = (Some(shape), unit);
     }
     options(args, family, set, &mut wanted)?;
-    answer(ctx, args, family, &source, wanted)
+    reply_or_store(ctx, args, family, &source, wanted)
 }
 
 /// GEOSEARCH and GEOSEARCHSTORE.
@@ -180,7 +180,7 @@ pub(super) fn by_shape(
     let set = ctx.keys.open::<SortedSet>(&source)?;
     let mut wanted = Options { store, ..Options::around(None) };
     options(args, family, set, &mut wanted)?;
-    answer(ctx, args, family, &source, wanted)
+    reply_or_store(ctx, args, family, &source, wanted)
 }
 
 /// One option, with the arguments that belong to it.
@@ -350,7 +350,7 @@ fn check(
     Ok(())
 }
 
-fn answer(
+fn reply_or_store(
     ctx: &mut Ctx<'_, '_>,
     args: &Args<'_>,
     family: SearchForm,
@@ -369,7 +369,7 @@ fn answer(
         }
         (None, None) => {
             let view = ctx.keys.view(source);
-            Ok(ctx.answer_elsewhere(args, move |_, reply| {
+            Ok(ctx.reply_elsewhere(args, move |_, reply| {
                 Ok(search.reply(reply, &search.find_in(&view)))
             }))
         }

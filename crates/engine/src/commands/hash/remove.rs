@@ -33,7 +33,7 @@ fn hgetdel(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let fields = FieldList::parse(args, FieldList::OF_READS)?;
     let reply = &mut ctx.reply;
     reply.array(fields.len());
-    let mut gone = vec![b"HDEL".to_vec(), key.bytes.to_vec()];
+    let mut removal = vec![b"HDEL".to_vec(), key.bytes.to_vec()];
     let found = ctx.keys.update::<Hash, _>(&key, |hash, _| {
         let mut removed = 0;
         for field in fields.iter() {
@@ -41,7 +41,7 @@ fn hgetdel(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
                 Some(value) => {
                     reply.item(value);
                     hash.remove(field);
-                    gone.push(field.to_vec());
+                    removal.push(field.to_vec());
                     removed += 1;
                 }
                 None => {
@@ -54,7 +54,7 @@ fn hgetdel(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     match found {
         None => fields.iter().for_each(|_| _ = ctx.reply.null()),
         Some(0) => {}
-        Some(_) => ctx.keys.propagate(|| gone),
+        Some(_) => ctx.keys.propagate(|| removal),
     }
     Ok(Outcome::Replied)
 }

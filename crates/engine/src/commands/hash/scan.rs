@@ -12,10 +12,10 @@ fn hscan(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
     let cursor = iteration::cursor(args)?;
     let Some(hash) = ctx.keys.open::<Hash>(&key)? else {
-        return Ok(iteration::answer_nothing(&mut ctx.reply));
+        return Ok(iteration::reply_empty_step(&mut ctx.reply));
     };
     let step = ScanOptions::parse_of_pairs(args, "NOVALUES")?;
-    Ok(iteration::answer(&mut ctx.reply, |reply| {
+    Ok(iteration::reply_step(&mut ctx.reply, |reply| {
         let mut shown = 0;
         let next = hash.scan(cursor, step.count, |field, value| {
             if step.admits(field) {

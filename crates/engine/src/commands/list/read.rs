@@ -117,7 +117,7 @@ impl Search {
 
     /// Replies with the matches in a list. If this requires comparing more than `most` elements,
     /// returns `None` and writes nothing.
-    fn answer(
+    fn reply_within(
         &self,
         reply: &mut Reply<'_>,
         list: Option<&List>,
@@ -187,12 +187,12 @@ fn lpos(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     // Even in a long list, the first elements are searched immediately, because they are often
     // enough.
     let at_once = if ctx.is_long(steps) { LONG_STEPS_MIN } else { usize::MAX };
-    if let Some(outcome) = search.answer(&mut ctx.reply, list, text, at_once) {
+    if let Some(outcome) = search.reply_within(&mut ctx.reply, list, text, at_once) {
         return Ok(outcome);
     }
     let (view, text) = (list.cloned(), text.to_vec());
-    Ok(ctx.answer_elsewhere(args, move |_, reply| {
-        let outcome = search.answer(reply, view.as_ref(), &text, usize::MAX);
+    Ok(ctx.reply_elsewhere(args, move |_, reply| {
+        let outcome = search.reply_within(reply, view.as_ref(), &text, usize::MAX);
         Ok(outcome.expect("a list has no more elements than that"))
     }))
 }

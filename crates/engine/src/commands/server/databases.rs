@@ -62,7 +62,7 @@ fn flush(
                 let bytes =
                     if env.settings.limited { heavy.iter().map(table_bytes).sum() } else { 0usize };
                 let set_aside = SetAside::of(bytes as u64);
-                return Ok(ctx.answer_elsewhere(args, move |_, reply| {
+                return Ok(ctx.reply_elsewhere(args, move |_, reply| {
                     drop((heavy, set_aside));
                     Ok(reply.ok())
                 }));

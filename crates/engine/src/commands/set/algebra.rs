@@ -142,7 +142,7 @@ fn show(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>, operation: Operation) -> Res
     if ctx.is_long(operation.steps(&sets)) {
         drop(sets);
         let views = ctx.keys.views(&names);
-        return Ok(ctx.answer_elsewhere(args, move |_, reply| {
+        return Ok(ctx.reply_elsewhere(args, move |_, reply| {
             Ok(operation.show(sets_of(&views), &limits, reply))
         }));
     }
@@ -200,7 +200,7 @@ fn sintercard(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         return Ok(ctx.reply.count(count));
     }
     let views = ctx.keys.views(&names);
-    Ok(ctx.answer_elsewhere(args, move |_, reply| {
+    Ok(ctx.reply_elsewhere(args, move |_, reply| {
         let count = count_common(sets_of(&views), &limits, limit, usize::MAX);
         Ok(reply.count(count.expect("a set has no more members than that")))
     }))

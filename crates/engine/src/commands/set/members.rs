@@ -49,16 +49,16 @@ fn smove(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     if is_other(&source) || is_other(&destination) {
         return Err(CommandError::WrongType);
     }
-    let stays = source.bytes == destination.bytes;
+    let is_same_set = source.bytes == destination.bytes;
     let found = ctx.keys.update::<Set, _>(&source, |set, _| {
-        if stays {
+        if is_same_set {
             return Ok(Edit::unchanged(set.contains(member)));
         }
         let removed = set.remove(member);
         Ok(Edit::new(removed, u64::from(removed), "srem"))
     })?;
     let found = found.unwrap_or(false);
-    if found && !stays {
+    if found && !is_same_set {
         ctx.keys.upsert::<Set, _>(&destination, |set, limits| {
             let added = set.add(member, limits);
             Ok(Edit::new((), u64::from(added), "sadd"))

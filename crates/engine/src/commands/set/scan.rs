@@ -12,10 +12,10 @@ fn sscan(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
     let cursor = iteration::cursor(args)?;
     let Some(set) = ctx.keys.open::<Set>(&key)? else {
-        return Ok(iteration::answer_nothing(&mut ctx.reply));
+        return Ok(iteration::reply_empty_step(&mut ctx.reply));
     };
     let step = ScanOptions::parse(args)?;
-    Ok(iteration::answer(&mut ctx.reply, |reply| {
+    Ok(iteration::reply_step(&mut ctx.reply, |reply| {
         let mut shown = 0;
         let next = set.scan(cursor, step.count, |member| {
             if step.admits(member) {

@@ -167,7 +167,7 @@ fn shown(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>, operation: Operation) -> Re
     let wanted = Options::parse(ctx.keys, args, operation, Form::Shown, &name)?;
     if ctx.is_long(wanted.steps(operation)) {
         let (views, wanted) = (ctx.keys.views(&wanted.keys(names)?), wanted.without_sources());
-        return Ok(ctx.answer_elsewhere(args, move |_, reply| {
+        return Ok(ctx.reply_elsewhere(args, move |_, reply| {
             Ok(wanted.over(&views).show(operation, reply))
         }));
     }
@@ -209,7 +209,7 @@ fn zintercard(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         return Ok(ctx.reply.count(count));
     }
     let (views, wanted) = (ctx.keys.views(&wanted.keys(names)?), wanted.without_sources());
-    Ok(ctx.answer_elsewhere(args, move |_, reply| {
+    Ok(ctx.reply_elsewhere(args, move |_, reply| {
         let count = wanted.over(&views).count_common(usize::MAX);
         Ok(reply.count(count.expect("a set has no more members than that")))
     }))

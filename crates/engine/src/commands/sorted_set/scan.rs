@@ -12,11 +12,11 @@ fn zscan(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let key = args.key()?;
     let cursor = iteration::cursor(args)?;
     let Some(set) = ctx.keys.open::<SortedSet>(&key)? else {
-        return Ok(iteration::answer_nothing(&mut ctx.reply));
+        return Ok(iteration::reply_empty_step(&mut ctx.reply));
     };
     let step = ScanOptions::parse_of_pairs(args, "NOSCORES")?;
     let count = usize::try_from(step.count).unwrap_or(usize::MAX);
-    Ok(iteration::answer(&mut ctx.reply, |reply| {
+    Ok(iteration::reply_step(&mut ctx.reply, |reply| {
         let mut shown = 0;
         let next = set.scan(cursor, count, |member, score| {
             if step.admits(member) {

@@ -161,8 +161,8 @@ fn a_groups_lag_counts_what_is_left_to_read() {
             db.run(line);
             let shown = db.run("XINFO GROUPS x");
             let number_of = |name: &str| {
-                let (_, behind) = shown.split_once(name).unwrap();
-                let value = behind.lines().nth(1).unwrap().split_once(") ").unwrap().1;
+                let (_, after) = shown.split_once(name).unwrap();
+                let value = after.lines().nth(1).unwrap().split_once(") ").unwrap().1;
                 value.strip_prefix("(integer) ").unwrap_or("-").to_owned()
             };
             let found = format!("{} {}", number_of("\"entries-read\""), number_of("\"lag\""));

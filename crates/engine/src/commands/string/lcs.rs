@@ -35,12 +35,14 @@ fn lcs(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     check_size(a.len(), b.len(), ctx.keys.env().string_bytes_max())?;
     if ctx.is_long(a.len() * b.len() / CELLS_PER_STEP) {
         let (a, b) = (a.into_owned(), b.into_owned());
-        return Ok(ctx.answer_elsewhere(args, move |_, reply| Ok(answer(reply, &a, &b, &options))));
+        return Ok(
+            ctx.reply_elsewhere(args, move |_, reply| Ok(write_reply(reply, &a, &b, &options)))
+        );
     }
-    Ok(answer(&mut ctx.reply, &a, &b, &options))
+    Ok(write_reply(&mut ctx.reply, &a, &b, &options))
 }
 
-fn answer(reply: &mut Reply<'_>, a: &[u8], b: &[u8], options: &Options) -> Outcome {
+fn write_reply(reply: &mut Reply<'_>, a: &[u8], b: &[u8], options: &Options) -> Outcome {
     if options.len {
         return reply.count(common_len(a, b));
     }

@@ -261,14 +261,14 @@ impl Keyspace {
         env: &Env,
         dbs: [DbIndex; 2],
         slot: super::SlotId,
-        [here, there]: [&mut SlotGuard<'_>; 2],
+        [one, other]: [&mut SlotGuard<'_>; 2],
     ) {
         let stamp = self.cuts.stamp();
-        if (here.stamp(), there.stamp()) != (stamp, stamp)
+        if (one.stamp(), other.stamp()) != (stamp, stamp)
             && let Some(cut) = self.cuts.covering(env, slot)
         {
             let places = dbs.map(|db| (db, slot));
-            let mut owed = [(&*here, places[0]), (&*there, places[1])].map(|(guard, place)| {
+            let mut owed = [(&*one, places[0]), (&*other, places[1])].map(|(guard, place)| {
                 let owes = cut.is_owed_by(guard);
                 owes.then(|| cut.progresses.take_or_begin(place, guard.table().len()))
             });
@@ -276,11 +276,11 @@ impl Keyspace {
             for (progress, place) in owed.into_iter().zip(places) {
                 progress.into_iter().for_each(|progress| cut.progresses.put(place, progress));
             }
-            let stamps = (here.stamp(), there.stamp());
-            here.set_stamp(stamps.1);
-            there.set_stamp(stamps.0);
+            let stamps = (one.stamp(), other.stamp());
+            one.set_stamp(stamps.1);
+            other.set_stamp(stamps.0);
         }
-        here.exchange_tables(there);
+        one.exchange_tables(other);
     }
 }
 

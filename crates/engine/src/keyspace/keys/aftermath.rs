@@ -1,7 +1,7 @@
 //! The side effects of a command: its changes are counted, published as keyspace events, and
 //! recorded as effects for replicas.
 
-use super::gone::notify;
+use super::detached::notify;
 use super::{HeldSlots, Keys, lock_blocking};
 use crate::env::Env;
 use crate::env::effect::{EventClass, Hooks};

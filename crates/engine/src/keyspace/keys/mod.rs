@@ -23,16 +23,16 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 
 mod aftermath;
-mod gone;
+mod detached;
 mod held;
 mod locks;
 mod slot_wait;
 mod walk;
 
-pub(super) use gone::{
-    after_eviction, after_expiry, copy_entry, detach, free_value, note_gone, notify, seal_slot,
+pub(super) use detached::{
+    after_eviction, after_expiry, copy_entry, detach, free_value, note_removed, notify, seal_slot,
 };
-pub(crate) use gone::{discard, discard_value};
+pub(crate) use detached::{discard, discard_value};
 use held::{GuardList, Guards, HeldSlots};
 pub(crate) use locks::HeldLocks;
 use locks::distinct;
@@ -582,7 +582,7 @@ impl<'a> Keys<'a> {
         let (keyspace, env, db) = (self.keyspace, self.env, self.db);
         let entry = detach(keyspace, env, db, self.guard_mut(key.slot)?, key.hash, key.bytes);
         if let Some(entry) = &entry {
-            note_gone(self.env, self.db, entry);
+            note_removed(self.env, self.db, entry);
         }
         entry
     }

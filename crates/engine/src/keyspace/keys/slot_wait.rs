@@ -40,9 +40,9 @@ pub fn postpone_writes_while(condition: impl Fn() -> bool + 'static) {
 /// Reports whether writes have to be postponed; see [`postpone_writes_while`].
 pub(crate) fn must_postpone_writes() -> bool {
     let Some(condition) = POSTPONES_WRITES.take() else { return false };
-    let answer = condition();
+    let postpones = condition();
     POSTPONES_WRITES.set(Some(condition));
-    answer
+    postpones
 }
 
 /// Lets other threads run while a slot is not free.

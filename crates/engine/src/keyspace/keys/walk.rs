@@ -1,7 +1,7 @@
 //! Walks over all slots of a database: each slot is locked separately, or all threads are quiesced.
 
 use super::Keys;
-use super::gone::{after_expiry, detach, seal_slot};
+use super::detached::{after_expiry, detach, seal_slot};
 use super::slot_wait::{lock_blocking, must_postpone_writes};
 use crate::env::Garbage;
 use crate::keyspace::entry::EntryRef;
@@ -128,7 +128,7 @@ impl<'a> Keys<'a> {
         let mut position = (cursor & ((1 << POSITION_BITS) - 1)) as u32;
         let first = usize::try_from(cursor >> POSITION_BITS).unwrap_or(SLOTS).min(SLOTS);
         let (mut seen, mut removed) = (0, false);
-        let mut gone: Vec<Vec<u8>> = Vec::new();
+        let mut expired: Vec<Vec<u8>> = Vec::new();
         for id in database.occupied_from(first) {
             if id.index() != first {
                 position = 0;
@@ -146,13 +146,13 @@ impl<'a> Keys<'a> {
                     if alive {
                         visit(entry);
                     } else if !keeps_expired && remove(&entry) {
-                        gone.push(entry.key().to_vec());
+                        expired.push(entry.key().to_vec());
                     }
                 });
-                if !gone.is_empty() && must_postpone_writes() {
-                    gone.clear();
+                if !expired.is_empty() && must_postpone_writes() {
+                    expired.clear();
                 }
-                for key in gone.drain(..) {
+                for key in expired.drain(..) {
                     let hash = self.keyspace.hasher().hash(&key);
                     let entry = detach(self.keyspace, self.env, self.db, &mut guard, hash, &key);
                     entry.into_iter().for_each(|entry| after_expiry(self.env, self.db, entry));
@@ -210,9 +210,11 @@ impl<'a> Keys<'a> {
         places.sort_unstable();
         places.dedup();
         for id in places {
-            let mut here = lock_blocking(first, id);
-            let mut there = lock_blocking(second, id);
-            for (db, before, after) in [(a, &here, &there), (b, &there, &here)] {
+            let mut first_guard = lock_blocking(first, id);
+            let mut second_guard = lock_blocking(second, id);
+            for (db, before, after) in
+                [(a, &first_guard, &second_guard), (b, &second_guard, &first_guard)]
+            {
                 let place = (db, id);
                 self.keyspace.note_other_contents(place, before);
                 if before.marks() & WATCHED != 0 {
@@ -224,19 +226,19 @@ impl<'a> Keys<'a> {
                     );
                 }
             }
-            std::mem::swap(here.meta_mut(), there.meta_mut());
+            std::mem::swap(first_guard.meta_mut(), second_guard.meta_mut());
             // A sweep in the middle of one table continues in the other table.
-            here.meta_mut().restart_walk();
-            there.meta_mut().restart_walk();
-            fields::swap_marks(&mut here, &mut there);
-            self.keyspace.exchange(self.env, [a, b], id, [&mut here, &mut there]);
-            first.note_occupied(id, &mut here);
-            second.note_occupied(id, &mut there);
+            first_guard.meta_mut().restart_walk();
+            second_guard.meta_mut().restart_walk();
+            fields::swap_marks(&mut first_guard, &mut second_guard);
+            self.keyspace.exchange(self.env, [a, b], id, [&mut first_guard, &mut second_guard]);
+            first.note_occupied(id, &mut first_guard);
+            second.note_occupied(id, &mut second_guard);
             self.wrote_slot(a, id);
             self.wrote_slot(b, id);
             // Clients wait for keys of a database number, so the swap may have made their keys
             // ready.
-            for (db, guard) in [(a, &here), (b, &there)] {
+            for (db, guard) in [(a, &first_guard), (b, &second_guard)] {
                 if guard.marks() & WAITED_FOR != 0 {
                     self.signal_all(db, id);
                 }
@@ -268,27 +270,32 @@ impl Keys<'_> {
             places.sort_unstable();
             places.dedup();
             for id in places {
-                let mut here = lock_blocking(ours, id);
-                let mut there = lock_blocking(theirs, id);
-                self.keyspace.note_other_contents((db, id), &here);
-                if here.marks() & WATCHED != 0 {
+                let mut our_guard = lock_blocking(ours, id);
+                let mut their_guard = lock_blocking(theirs, id);
+                self.keyspace.note_other_contents((db, id), &our_guard);
+                if our_guard.marks() & WATCHED != 0 {
                     let horizon = self.env.horizon();
-                    self.keyspace.break_watches_of_all((db, id), horizon, &here, Some(&there));
+                    self.keyspace.break_watches_of_all(
+                        (db, id),
+                        horizon,
+                        &our_guard,
+                        Some(&their_guard),
+                    );
                 }
-                let last_write = here.meta().last_write;
-                std::mem::swap(here.meta_mut(), there.meta_mut());
-                here.meta_mut().restart_walk();
-                here.meta_mut().last_write = last_write;
-                fields::swap_marks(&mut here, &mut there);
-                here.exchange_tables(&mut there);
-                if !here.table().is_empty() {
-                    ours.note_occupied(id, &mut here);
+                let last_write = our_guard.meta().last_write;
+                std::mem::swap(our_guard.meta_mut(), their_guard.meta_mut());
+                our_guard.meta_mut().restart_walk();
+                our_guard.meta_mut().last_write = last_write;
+                fields::swap_marks(&mut our_guard, &mut their_guard);
+                our_guard.exchange_tables(&mut their_guard);
+                if !our_guard.table().is_empty() {
+                    ours.note_occupied(id, &mut our_guard);
                 }
-                let before = there.take_table();
+                let before = their_guard.take_table();
                 if !before.view().is_empty() {
                     self.env.garbage.borrow_mut().push(Garbage::Table(before));
                 }
-                if here.marks() & WAITED_FOR != 0 {
+                if our_guard.marks() & WAITED_FOR != 0 {
                     self.signal_all(db, id);
                 }
             }

@@ -11,7 +11,7 @@ use crate::env::Env;
 use crate::keyspace::cut::Change;
 use crate::keyspace::fields::{FIELDS_PER_SLICE, expire_inside, inner_deadline};
 use crate::keyspace::keys::{after_expiry, lock_blocking, must_postpone_writes, seal_slot};
-use crate::keyspace::marks::{CONCERNED, FIELDS_EXPIRE, FIELDS_EXPIRE_ANEW};
+use crate::keyspace::marks::{CONCERNED, FIELDS_EXPIRE, FIELDS_EXPIRE_SINCE_WALK};
 use crate::keyspace::{Database, DbIndex, DbNumber, Keyspace, SLOTS, SlotGuard, SlotId, UnixMs};
 
 /// Time for which a slot is skipped after it was walked to the end.
@@ -139,7 +139,7 @@ impl Sweeper {
         }
         if self.position == 0 {
             guard.meta_mut().earliest_since_walk = UnixMs::MAX;
-            let marks = guard.marks() & !FIELDS_EXPIRE_ANEW;
+            let marks = guard.marks() & !FIELDS_EXPIRE_SINCE_WALK;
             guard.set_marks(marks);
         }
         let walked = self.walk_slot(keyspace, env, db, &mut guard);
@@ -173,7 +173,7 @@ impl Sweeper {
         if self.position != 0 {
             return SlotProgress::Part;
         }
-        if !self.fields_expire && guard.marks() & FIELDS_EXPIRE_ANEW == 0 {
+        if !self.fields_expire && guard.marks() & FIELDS_EXPIRE_SINCE_WALK == 0 {
             let marks = guard.marks() & !FIELDS_EXPIRE;
             guard.set_marks(marks);
         }
@@ -193,7 +193,7 @@ impl Sweeper {
         guard: &mut SlotGuard<'_>,
     ) -> Vec<Vec<u8>> {
         let now = env.now();
-        let (mut gone, mut due_inside) = (Vec::new(), Vec::new());
+        let (mut expired, mut due_inside) = (Vec::new(), Vec::new());
         let (mut earliest, mut fields_expire) = (self.earliest, self.fields_expire);
         for _ in 0..BUCKETS_PER_STEP {
             self.position = guard.extract_at(
@@ -216,7 +216,7 @@ impl Sweeper {
                     }
                     false
                 },
-                |entry| gone.push(entry),
+                |entry| expired.push(entry),
             );
             if self.position == 0 {
                 break;
@@ -227,7 +227,7 @@ impl Sweeper {
         let fields_marked = guard.marks() & FIELDS_EXPIRE != 0;
         let marks = guard.marks();
         let meta = guard.meta_mut();
-        for entry in gone {
+        for entry in expired {
             let deadline = entry.deadline().unwrap_or(0);
             meta.with_deadline -= 1;
             tally.keys.add(-1);

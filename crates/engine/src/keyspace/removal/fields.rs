@@ -4,13 +4,13 @@
 //! work for fields. The step before a command removes the expired fields of its keys, and the
 //! expiry cycle walks a slot whose bound has passed. The count of keys with a TTL does not include
 //! these hashes, so two marks report that they may exist: [`FIELDS_EXPIRE`], and
-//! `FIELDS_EXPIRE_ANEW` for TTLs set since the cycle began its walk over the slot. The cycle
+//! `FIELDS_EXPIRE_SINCE_WALK` for TTLs set since the cycle began its walk over the slot. The cycle
 //! clears the marks when a whole walk finds no such field.
 
 use crate::env::Env;
 use crate::env::effect::{EventClass, Hooks};
 use crate::keyspace::cut::Change;
-use crate::keyspace::keys::{Keys, detach, discard, note_gone, notify};
+use crate::keyspace::keys::{Keys, detach, discard, note_removed, notify};
 use crate::keyspace::marks::{CONCERNED, FIELD_MARKS, FIELDS_EXPIRE};
 use crate::keyspace::{DbIndex, Entry, Key, Keyspace, SlotGuard, SlotId, UnixMs};
 use crate::types::hash::Hash;
@@ -118,7 +118,7 @@ pub(in crate::keyspace) fn expire_inside(
     if count > 0 && marks & CONCERNED != 0 {
         let key = keyspace.hasher().key(key);
         keyspace.notify_concerned(env, db, &key, marks, true);
-        crate::keyspace::tracking::nobody_changed(env, key.bytes);
+        crate::keyspace::tracking::changed_by_no_client(env, key.bytes);
     }
     env.tally.expired_fields.add(count);
     if count > 0 && !hooks.is_empty() {
@@ -130,7 +130,7 @@ pub(in crate::keyspace) fn expire_inside(
         }
     }
     if is_empty && let Some(entry) = detach(keyspace, env, db, guard, key_hash, key) {
-        note_gone(env, db, &entry);
+        note_removed(env, db, &entry);
         discard(env, entry);
         if !hooks.is_empty() {
             notify(env, db, key, EventClass::GENERIC, "del");

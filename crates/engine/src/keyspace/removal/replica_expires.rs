@@ -34,7 +34,7 @@ struct Names {
 /// What to do with a name.
 enum Fate {
     /// The key has a TTL that has not passed.
-    Stays,
+    Keeps,
     Leaves,
     /// Writes are postponed; try again later.
     Later,
@@ -113,7 +113,7 @@ impl Keyspace {
         let found = guard.table().find(key.hash, bytes);
         let Some(deadline) = found.and_then(|entry| entry.deadline()) else { return Fate::Leaves };
         if UnixMs(deadline) > env.now() {
-            return Fate::Stays;
+            return Fate::Keeps;
         }
         if let Some(entry) = detach(self, env, *db, &mut guard, key.hash, bytes) {
             after_expiry(env, *db, entry);

@@ -18,7 +18,7 @@ fn evict(world: &World, evictor: &mut Evictor, keys: usize) {
 }
 
 /// Number of the named keys that were evicted.
-fn gone(world: &World, numbers: std::ops::Range<usize>) -> usize {
+fn evicted_count(world: &World, numbers: std::ops::Range<usize>) -> usize {
     numbers.filter(|n| !world.exists(&name(*n))).count()
 }
 
@@ -80,7 +80,7 @@ fn lru_removes_the_least_recently_used_keys() {
     (1000..2000).for_each(|n| world.touch(&name(n)));
     let mut evictor = Evictor::default();
     evict(&world, &mut evictor, 500);
-    let (old, used) = (gone(&world, 0..1000), gone(&world, 1000..2000));
+    let (old, used) = (evicted_count(&world, 0..1000), evicted_count(&world, 1000..2000));
     assert_eq!(old + used, 500);
     assert!(used < 25, "{used} keys just used were removed");
 }
@@ -96,7 +96,7 @@ fn lfu_removes_the_least_frequently_used_keys() {
     }
     let mut evictor = Evictor::default();
     evict(&world, &mut evictor, 250);
-    let often = gone(&world, 500..1000);
+    let often = evicted_count(&world, 500..1000);
     assert!(often < 15, "{often} keys used often were removed");
 }
 
@@ -108,7 +108,7 @@ fn volatile_ttl_removes_what_expires_first() {
     }
     let mut evictor = Evictor::default();
     evict(&world, &mut evictor, 250);
-    let late = gone(&world, 500..1000);
+    let late = evicted_count(&world, 500..1000);
     assert!(late < 15, "{late} keys with a late deadline were removed");
 }
 

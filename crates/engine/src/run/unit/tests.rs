@@ -156,7 +156,7 @@ fn removing_a_stale_key_is_not_a_change_but_later_changes_are() {
 #[test]
 fn swapdb_distinguishes_stale_keys_from_living_ones() {
     // The contents of databases 0 and 1 at 1500 ms, and whether a watch of `k` in 0 survives.
-    for (here, there, wanted) in [
+    for (in_first, in_second, wanted) in [
         ("", "", true),
         ("", "SET k x", false),
         ("SET k x", "", false),
@@ -173,13 +173,13 @@ fn swapdb_distinguishes_stale_keys_from_living_ones() {
                 db.check(line, "OK");
             }
         };
-        set(&mut db, here);
-        set(db.select(1), there);
+        set(&mut db, in_first);
+        set(db.select(1), in_second);
         db.at(1500).select(0);
         let mut watches = watches();
         db.watch("k", &mut watches);
         db.run("SWAPDB 0 1");
-        assert_eq!(db.settles(&mut watches), wanted, "{here:?} {there:?}");
+        assert_eq!(db.settles(&mut watches), wanted, "{in_first:?} {in_second:?}");
     }
 }
 

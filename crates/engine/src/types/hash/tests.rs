@@ -43,16 +43,16 @@ fn step(hash: &mut Hash, model: &mut Model, random: &mut Random, limits: &Encodi
         }
         4 => {
             let now = random.below(100);
-            let mut gone = Vec::new();
-            assert!(hash.expire(now, usize::MAX, |field| gone.push(field.to_vec())));
+            let mut expired = Vec::new();
+            assert!(hash.expire(now, usize::MAX, |field| expired.push(field.to_vec())));
             let due = |stored: &(Vec<u8>, Option<u64>)| stored.1.is_some_and(|at| at <= now);
-            gone.sort();
+            expired.sort();
             let expected: Vec<_> = model
                 .iter()
                 .filter(|(_, stored)| due(stored))
                 .map(|(key, _)| key.clone())
                 .collect();
-            assert_eq!(gone, expected);
+            assert_eq!(expired, expected);
             model.retain(|_, stored| !due(stored));
         }
         5 => assert_eq!(

@@ -348,15 +348,15 @@ impl List {
 
     /// Keeps `count` elements starting at `index` and removes all others.
     pub fn keep_range(&mut self, index: usize, count: usize, limits: &EncodingLimits) {
-        let behind = index + count;
-        self.remove_ends(index, behind);
+        let end = index + count;
+        self.remove_ends(index, end);
         self.shrink(limits);
     }
 
-    fn remove_ends(&mut self, index: usize, behind: usize) {
+    fn remove_ends(&mut self, index: usize, end: usize) {
         match self {
             List::ListPack(list) => {
-                if let Some(at) = list.seek(behind as i64) {
+                if let Some(at) = list.seek(end as i64) {
                     list.delete_range(at, usize::MAX);
                 }
                 if let Some(first) = list.first() {
@@ -364,7 +364,7 @@ impl List {
                 }
             }
             List::QuickList(list) => {
-                list.remove_range(behind, usize::MAX);
+                list.remove_range(end, usize::MAX);
                 list.remove_range(0, index);
             }
         }

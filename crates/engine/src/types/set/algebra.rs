@@ -129,7 +129,7 @@ pub fn each_of_any<'a>(
 
 /// The union of `sets`. O(members of all sets), not counting those of a large set that is copied.
 pub fn union(sets: &[&Set], limits: &EncodingLimits) -> Set {
-    let shared = sets.iter().filter(|set| set.stays_table(limits)).max_by_key(|set| set.len());
+    let shared = sets.iter().filter(|set| set.remains_table(limits)).max_by_key(|set| set.len());
     let mut all = shared.map_or_else(Set::of_ints, |set| Set::clone(set));
     if shared.is_none() && sets.iter().all(|set| !matches!(set.0, Members::Table(_))) {
         let mut sets: SmallVec<[&Set; 8]> = sets.iter().copied().collect();
@@ -234,7 +234,7 @@ impl Set {
 
     /// Reports whether adding the members to a new set would result in a table. Cheap, but may
     /// return false for some sets for which it would.
-    fn stays_table(&self, limits: &EncodingLimits) -> bool {
+    fn remains_table(&self, limits: &EncodingLimits) -> bool {
         let compact_max = limits.set_max_intset_entries.max(limits.set_max_listpack_entries);
         matches!(self.0, Members::Table(_)) && self.len() > compact_max
     }

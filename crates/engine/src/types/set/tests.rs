@@ -124,7 +124,7 @@ fn samples_are_distinct_and_all_members_are_equally_likely() {
 fn a_scan_shows_all_members_that_stay() {
     let mut random = Random::seeded(3);
     for round in 0..20 {
-        let (mut set, mut stays) = built(&mut random, round, 3000);
+        let (mut set, mut kept) = built(&mut random, round, 3000);
         let (mut cursor, mut seen) = (0, Model::new());
         loop {
             cursor = set.scan(cursor, 10, |member| {
@@ -139,11 +139,11 @@ fn a_scan_shows_all_members_that_stay() {
                     set.add(&member, &limits());
                 } else {
                     set.remove(&member);
-                    stays.remove(&member);
+                    kept.remove(&member);
                 }
             }
         }
-        assert!(stays.is_subset(&seen));
+        assert!(kept.is_subset(&seen));
     }
 }
 

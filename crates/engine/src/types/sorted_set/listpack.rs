@@ -120,9 +120,9 @@ pub(super) fn lex_ranks(list: &ListPack, range: &LexRange<'_>, backward: bool) -
         return 0..0;
     }
     if backward {
-        let behind = pairs(list).rev().take_while(|pair| exceeded(pair.0)).count();
-        let end = len - behind;
-        let within = pairs(list).rev().skip(behind).take_while(|pair| reaches(pair.0)).count();
+        let exceeding = pairs(list).rev().take_while(|pair| exceeded(pair.0)).count();
+        let end = len - exceeding;
+        let within = pairs(list).rev().skip(exceeding).take_while(|pair| reaches(pair.0)).count();
         end - within..end
     } else {
         let start = pairs(list).take_while(|pair| !reaches(pair.0)).count();

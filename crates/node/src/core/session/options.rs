@@ -32,21 +32,21 @@ enum ReplyMode {
 impl ReplyMode {
     /// Reports whether the current command gets a reply.
     #[inline]
-    fn answers(self) -> bool {
+    fn sends_reply(self) -> bool {
         matches!(self, ReplyMode::On | ReplyMode::SkipAfterExec | ReplyMode::OffAfterExec)
     }
 
     /// The mode after CLIENT REPLY OFF. The reply to EXEC is sent completely or not at all, because clients expect the
     /// number of elements that its header announces.
     fn turned_off(self, in_exec: bool) -> ReplyMode {
-        if in_exec && self.answers() { ReplyMode::OffAfterExec } else { ReplyMode::Off }
+        if in_exec && self.sends_reply() { ReplyMode::OffAfterExec } else { ReplyMode::Off }
     }
 
     /// The mode after CLIENT REPLY SKIP.
     fn skipping(self, in_exec: bool) -> ReplyMode {
         match self {
             ReplyMode::Off | ReplyMode::OffAfterExec => self,
-            _ if in_exec && self.answers() => ReplyMode::SkipAfterExec,
+            _ if in_exec && self.sends_reply() => ReplyMode::SkipAfterExec,
             _ => ReplyMode::SkipNext,
         }
     }
@@ -126,7 +126,7 @@ impl Session {
     /// Reports whether replies to the current command are sent.
     #[inline]
     pub fn wants_reply(&self) -> bool {
-        self.options.reply_mode.answers()
+        self.options.reply_mode.sends_reply()
     }
 
     /// CLIENT REPLY ON.

@@ -46,7 +46,7 @@ impl DurabilityQueue {
     }
 
     /// Closes the connection after the waiting output.
-    pub fn close_behind(&mut self) {
+    pub fn close_after_output(&mut self) {
         self.closes = true;
     }
 

@@ -104,7 +104,7 @@ fn is_put_off(shared: &Shared) -> bool {
     let minutes = retry_minutes(rewrite.failures.load(Ordering::Relaxed));
     let last_try_s = rewrite.last_try_s.load(Ordering::Relaxed);
     let is_put_off = unix_ms() / 1000 < last_try_s + minutes * 60;
-    if is_put_off && !rewrite.wait_is_told.swap(true, Ordering::Relaxed) {
+    if is_put_off && !rewrite.is_delay_logged.swap(true, Ordering::Relaxed) {
         shared.log.warning(format_args!(
             "Background AOF rewrite has repeatedly failed and triggered the limit, will retry in \
              {minutes} minutes"

@@ -158,7 +158,7 @@ pub(super) struct Rewrite {
     pub(super) failures: AtomicU64,
     pub(super) last_try_s: AtomicU64,
     /// True if the delay of the next rewrite has already been logged.
-    pub(super) wait_is_told: AtomicBool,
+    pub(super) is_delay_logged: AtomicBool,
     pub(super) count: AtomicU64,
 }
 
@@ -168,7 +168,7 @@ impl Rewrite {
         self.has_failed.store(true, Ordering::SeqCst);
         self.failures.fetch_add(1, Ordering::Relaxed);
         self.last_try_s.store(unix_ms() / 1000, Ordering::Relaxed);
-        self.wait_is_told.store(false, Ordering::Relaxed);
+        self.is_delay_logged.store(false, Ordering::Relaxed);
     }
 }
 

@@ -40,7 +40,7 @@ const ENTRY_BYTES_MIN: u64 = 3;
 /// unknown.
 const EXPECTED_MAX: u64 = 1 << 24;
 /// Maximum number of empty keys that are named in the log.
-const EMPTY_TOLD_MAX: u64 = 10;
+const EMPTY_KEYS_LOGGED_MAX: u64 = 10;
 /// During a pause for `key-load-delay`, how often the thread checks whether the setting has changed.
 const DELAY_SLICE: Duration = Duration::from_millis(5);
 
@@ -54,15 +54,16 @@ type Done = Result<(LoadSummary, AwaitedKeys), Failed>;
 ///
 /// # Errors
 /// The reason why the file cannot be loaded. A part of its keys may have been loaded.
-pub fn load_at_start(shared: &Shared) -> Result<Beside, Unreadable> {
+pub fn load_at_start(shared: &Shared) -> Result<LoadedExtras, Unreadable> {
     let config = shared.config();
     let settings = engine_settings::in_force(shared, &config);
     // Expired keys are not loaded, except by a replica.
     let now = UnixMs(unix_ms());
     let keeps_expired = shared.conditions.is_replica();
-    let gone_bytes_max = config.replication.repl_backlog_size;
+    let expired_bytes_max = config.replication.repl_backlog_size;
     let (keyspace, duplicate) = (&shared.keyspace, Duplicate::Refuse);
-    let how = LoadParameters { keyspace, settings, now, keeps_expired, gone_bytes_max, duplicate };
+    let how =
+        LoadParameters { keyspace, settings, now, keeps_expired, expired_bytes_max, duplicate };
     load(shared, &config, &how)
 }
 
@@ -77,7 +78,7 @@ pub fn reload(core: &Core, duplicate: Duplicate) -> Result<(), Unreadable> {
         now: core.env.now(),
         keeps_expired: core.shared.conditions.is_replica()
             || core.shared.replication.stream.has_backlog(),
-        gone_bytes_max: 0,
+        expired_bytes_max: 0,
         duplicate,
     };
     // The loading threads free replaced values, which is possible only while this thread is offline.
@@ -117,14 +118,14 @@ fn load_base_by(
     config: &Config,
     settings: Settings,
     path: &Path,
-) -> Result<Beside, Unreadable> {
+) -> Result<LoadedExtras, Unreadable> {
     let how = LoadParameters::repeating(&shared.keyspace, settings);
     load_from(shared, config, &how, &Source::open_at(path.to_path_buf())?)
 }
 
 /// The parts of a loaded dataset other than its keys.
 #[derive(Default)]
-pub struct Beside {
+pub struct LoadedExtras {
     /// The sources of the dataset's libraries.
     pub functions: Vec<Vec<u8>>,
     /// Loaded keys for which clients are waiting.
@@ -132,7 +133,7 @@ pub struct Beside {
     /// The history and the offset at which the dataset was written.
     pub lineage: Lineage,
     /// Keys that were left out because they had expired.
-    pub gone: ExpiredKeys,
+    pub expired_keys: ExpiredKeys,
     /// The end of the dataset in its file.
     end: u64,
 }
@@ -151,7 +152,7 @@ pub struct Lineage {
 ///
 /// # Errors
 /// As in [`load_at_start`].
-pub fn load_received(shared: &Shared, file: File) -> Result<Beside, Unreadable> {
+pub fn load_received(shared: &Shared, file: File) -> Result<LoadedExtras, Unreadable> {
     let config = shared.config();
     let settings = engine_settings::in_force(shared, &config);
     let how = LoadParameters::repeating(&shared.keyspace, settings);
@@ -170,7 +171,7 @@ pub fn load_stream(
     stream: impl Read,
     bytes: Option<u64>,
     keyspace: &Keyspace,
-) -> Result<Beside, Unreadable> {
+) -> Result<LoadedExtras, Unreadable> {
     let config = shared.config();
     let how = LoadParameters::repeating(keyspace, engine_settings::in_force(shared, &config));
     shared.persistence.snapshots.loading.begin(bytes.unwrap_or(0));
@@ -189,7 +190,7 @@ struct LoadParameters<'k> {
     /// True if expired keys are loaded because later commands or the primary delete them.
     keeps_expired: bool,
     /// Maximum total length of the names of keys that were not loaded, in bytes.
-    gone_bytes_max: u64,
+    expired_bytes_max: u64,
     duplicate: Duplicate,
 }
 
@@ -202,13 +203,17 @@ impl LoadParameters<'_> {
             settings,
             now,
             keeps_expired: true,
-            gone_bytes_max: 0,
+            expired_bytes_max: 0,
             duplicate,
         }
     }
 }
 
-fn load(shared: &Shared, config: &Config, how: &LoadParameters<'_>) -> Result<Beside, Unreadable> {
+fn load(
+    shared: &Shared,
+    config: &Config,
+    how: &LoadParameters<'_>,
+) -> Result<LoadedExtras, Unreadable> {
     let source = Source::open(config)?;
     shared.persistence.snapshots.loading.begin(source.bytes);
     load_from(shared, config, how, &source)
@@ -219,7 +224,7 @@ fn load_from(
     config: &Config,
     how: &LoadParameters<'_>,
     source: &Source,
-) -> Result<Beside, Unreadable> {
+) -> Result<LoadedExtras, Unreadable> {
     load_reader(shared, config, how, (&source.file, Some(source.bytes)))
         .map_err(|(failure, position)| source.unreadable(failure, position))
 }
@@ -229,7 +234,7 @@ fn load_reader<R: Read>(
     config: &Config,
     how: &LoadParameters<'_>,
     (reader, total): (R, Option<u64>),
-) -> Result<Beside, Failed> {
+) -> Result<LoadedExtras, Failed> {
     let progress = &shared.persistence.snapshots.loading;
     let splitter = RdbSplitter::new(reader).map_err(|error| (error.into(), 0))?;
     progress.note_bytes(splitter.position());
@@ -240,8 +245,8 @@ fn load_reader<R: Read>(
         // With a delay, keys are loaded one at a time.
         _ => 1,
     };
-    let mut beside = Beside::default();
-    let Beside { functions, lineage, .. } = &mut beside;
+    let mut extras = LoadedExtras::default();
+    let LoadedExtras { functions, lineage, .. } = &mut extras;
     let other = |event| match event {
         RdbEvent::Aux { name, value } => {
             log_aux_field(&name, &value, &shared.log, progress);
@@ -255,12 +260,12 @@ fn load_reader<R: Read>(
     };
     let (loaded, awaited) = by_threads(shared, how, threads, (&mut splitter, total), other)?;
     shared.persistence.snapshots.note_loaded(loaded.keys, loaded.expired);
-    let LoadSummary { keys, expired, empty, gone } = loaded;
+    let LoadSummary { keys, expired, empty, expired_keys } = loaded;
     let skipped = if empty > 0 { format!(", empty keys skipped: {empty}") } else { String::new() };
     shared.log.notice(format_args!(
         "Done loading RDB, keys loaded: {keys}, keys expired: {expired}{skipped}."
     ));
-    Ok(Beside { awaited, gone, end: splitter.position(), ..beside })
+    Ok(LoadedExtras { awaited, expired_keys, end: splitter.position(), ..extras })
 }
 
 impl Lineage {
@@ -371,7 +376,7 @@ fn load_blocks(shared: &Shared, how: &LoadParameters<'_>, queue: &Queue) -> Done
         false => env.set_now(how.now),
     }
     let mut loader = Loader::new(how.keyspace, &env, how.duplicate);
-    loader.keep_expired_names(how.gone_bytes_max);
+    loader.keep_expired_names(how.expired_bytes_max);
     let mut loaded = Ok(());
     while loaded.is_ok() {
         let Some(part) = reclaim::offline_while(|| queue.take()) else { break };
@@ -400,7 +405,7 @@ fn load_part(shared: &Shared, loader: &mut Loader<'_>, part: &Part) -> Result<()
         progress.note_bytes(position - std::mem::replace(&mut reached, position));
     });
     for key in loader.take_empty_keys() {
-        if progress.next_empty_key() <= EMPTY_TOLD_MAX {
+        if progress.next_empty_key() <= EMPTY_KEYS_LOGGED_MAX {
             let key = key.escape_ascii();
             shared.log.notice(format_args!("rdbLoadObject skipping empty key: {key}"));
         }

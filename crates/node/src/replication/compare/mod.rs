@@ -68,7 +68,7 @@ struct Work {
     passes: usize,
     phase: Phase,
     /// True if, at the last check, the comparison was requested to repair differences.
-    heals: bool,
+    repairs: bool,
     found: BTreeMap<String, ReplicaComparison>,
 }
 
@@ -107,7 +107,7 @@ enum Phase {
     WaitsForLarge(JoinHandle<Vec<Marker>>),
     /// All slots have been processed. Replicas may report until this time, in Unix ms.
     Listens(u64),
-    Tells(Vec<DbSlot>),
+    Repairs(Vec<DbSlot>),
 }
 
 impl Comparer {
@@ -163,16 +163,16 @@ impl Comparer {
         {
             log_found(core, &work.found);
             let finding = Finding { replicas: work.found, ..Finding::default() };
-            return end(core, finding, work.heals);
+            return end(core, finding, work.repairs);
         }
         step
     }
 }
 
 /// Ends the comparison. If a repair was requested during it, the comparison starts over.
-fn end(core: &Core, finding: Finding, heals: bool) -> Compared {
+fn end(core: &Core, finding: Finding, repairs: bool) -> Compared {
     let finding = Finding { ended_ms: brisk_reactor::unix_ms(), ..finding };
-    if !core.shared.replication.comparison.end(finding, heals) {
+    if !core.shared.replication.comparison.end(finding, repairs) {
         return Compared::Part;
     }
     core.shared.persistence.aof.wake_waiting(core.shared, Some(core.id));
@@ -198,7 +198,7 @@ fn comparable(shared: &Shared) -> BTreeSet<String> {
 impl Work {
     fn begin(core: &Core) -> Work {
         let pass = Pass::all(core);
-        Work { pass, passes: 1, phase: Phase::Walks, heals: false, found: BTreeMap::new() }
+        Work { pass, passes: 1, phase: Phase::Walks, repairs: false, found: BTreeMap::new() }
     }
 
     /// Returns `Nothing` when the comparison is over.
@@ -242,7 +242,7 @@ impl Work {
             Phase::Listens(until) => {
                 let comparison = &shared.replication.comparison;
                 let awaited = comparable(shared);
-                if !comparison.have_told(&awaited) && brisk_reactor::unix_ms() < *until {
+                if !comparison.have_reported(&awaited) && brisk_reactor::unix_ms() < *until {
                     return Compared::Waits;
                 }
                 for who in awaited {
@@ -251,7 +251,7 @@ impl Work {
                 let beyond = self.take_reports(core, comparison.take_reports());
                 self.after_pass(core, beyond)
             }
-            Phase::Tells(places) => {
+            Phase::Repairs(places) => {
                 let Some((db, slot)) = places.last().copied() else {
                     self.phase = Phase::Walks;
                     return Compared::Part;
@@ -322,7 +322,7 @@ impl Work {
     fn after_pass(&mut self, core: &Core, beyond: Vec<DbIndex>) -> Compared {
         let differing: BTreeSet<DbSlot> =
             self.found.values().flat_map(|found| &found.differing).copied().collect();
-        self.heals = core.shared.replication.comparison.heals();
+        self.repairs = core.shared.replication.comparison.repairs();
         self.passes += 1;
         if self.passes > PASSES_MAX {
             return Compared::Nothing;
@@ -332,7 +332,7 @@ impl Work {
             self.phase = Phase::Walks;
             return Compared::Part;
         }
-        if !self.heals || differing.is_empty() {
+        if !self.repairs || differing.is_empty() {
             return Compared::Nothing;
         }
         if let Kind::Named(places) = &self.pass.kind
@@ -341,7 +341,7 @@ impl Work {
             // The slots differ again or never matched.
             return Compared::Nothing;
         }
-        self.phase = Phase::Tells(differing.iter().rev().copied().collect());
+        self.phase = Phase::Repairs(differing.iter().rev().copied().collect());
         let names_all = self.found.values().all(|found| found.unnamed == 0);
         self.pass = match names_all {
             true => Pass::of_places(core, differing),
@@ -479,10 +479,10 @@ fn log_found(core: &Core, found: &BTreeMap<String, ReplicaComparison>) {
             .collect();
         let others = found.differed_count().saturating_sub(names.len() as u64);
         let more = if others > 0 { format!(" and {others} more") } else { String::new() };
-        let healed = found.healed().count();
+        let repaired = found.repaired().count();
         log.warning(format_args!(
             "Replica {who} differed from this server at offset {}: slot {}{more}; \
-             {healed} of them were repaired",
+             {repaired} of them were repaired",
             found.offset.unwrap_or_default(),
             names.join(", ")
         ));

@@ -53,7 +53,7 @@ pub struct ReplicaComparison {
 
 impl ReplicaComparison {
     /// Slots that differed and were repaired.
-    pub fn healed(&self) -> impl Iterator<Item = &DbSlot> {
+    pub fn repaired(&self) -> impl Iterator<Item = &DbSlot> {
         self.differed.keys().filter(|place| !self.differing.contains(place))
     }
 
@@ -104,7 +104,7 @@ pub struct Comparison {
 #[derive(Default)]
 struct State {
     /// True if the requested or running comparison repairs differences.
-    heals: bool,
+    repairs: bool,
     /// The reports of replicas on the current pass.
     round: Option<u64>,
     reports: BTreeMap<String, ComparisonReport>,
@@ -113,9 +113,9 @@ struct State {
 
 impl Comparison {
     /// Requests a comparison, or requests that the running comparison also repair differences. Returns its number.
-    pub fn request(&self, heals: bool) -> u64 {
+    pub fn request(&self, repairs: bool) -> u64 {
         let mut state = self.state.lock().even_poisoned();
-        state.heals |= heals;
+        state.repairs |= repairs;
         self.is_requested.store(true, Ordering::Release);
         self.ended() + 1
     }
@@ -132,8 +132,8 @@ impl Comparison {
     }
 
     /// Returns true if the comparison repairs differences.
-    pub(super) fn heals(&self) -> bool {
-        self.state.lock().even_poisoned().heals
+    pub(super) fn repairs(&self) -> bool {
+        self.state.lock().even_poisoned().repairs
     }
 
     /// Begins a round: from now on, only reports on this round count.
@@ -155,7 +155,7 @@ impl Comparison {
     }
 
     /// Returns true if all of these replicas have reported, and all further replicas that their reports announced.
-    pub(super) fn have_told(&self, who: &BTreeSet<String>) -> bool {
+    pub(super) fn have_reported(&self, who: &BTreeSet<String>) -> bool {
         let state = self.state.lock().even_poisoned();
         let followers =
             state.reports.values().fold(0, |sum: u64, one| sum.saturating_add(one.followers));
@@ -170,11 +170,11 @@ impl Comparison {
         std::mem::take(&mut state.reports)
     }
 
-    /// Ends the comparison. `heals` is the mode that it had. If a repair was requested after that mode was read, does
+    /// Ends the comparison. `repairs` is the mode that it had. If a repair was requested after that mode was read, does
     /// nothing and returns false.
-    pub(super) fn end(&self, mut finding: Finding, heals: bool) -> bool {
+    pub(super) fn end(&self, mut finding: Finding, repairs: bool) -> bool {
         let mut state = self.state.lock().even_poisoned();
-        if state.heals && !heals {
+        if state.repairs && !repairs {
             return false;
         }
         finding.number = self.ended() + 1;
@@ -191,12 +191,12 @@ impl Comparison {
     }
 
     /// Replies with the result of the last comparison, with a map for each replica.
-    pub fn answer(&self, reply: &mut Reply<'_>) -> Outcome {
-        self.with_last(|last| answer(reply, last))
+    pub fn write_reply(&self, reply: &mut Reply<'_>) -> Outcome {
+        self.with_last(|last| write_reply(reply, last))
     }
 }
 
-fn answer(reply: &mut Reply<'_>, last: &Finding) -> Outcome {
+fn write_reply(reply: &mut Reply<'_>, last: &Finding) -> Outcome {
     if let Some(failure) = last.failure {
         return reply.error_text(failure);
     }
@@ -214,18 +214,18 @@ fn answer(reply: &mut Reply<'_>, last: &Finding) -> Outcome {
         reply.bulk(b"skipped");
         reply.integer(found.skipped.cast_signed());
         reply.bulk(b"differing");
-        answer_places(reply, found, found.differing.iter());
+        write_places(reply, found, found.differing.iter());
         reply.bulk(b"unnamed");
         reply.integer(found.unnamed.cast_signed());
         reply.bulk(b"healed");
-        outcome = answer_places(reply, found, found.healed());
+        outcome = write_places(reply, found, found.repaired());
     }
     outcome
 }
 
 /// Replies with an array of slots: for each slot, its database, its index, and the offset at which it was found to
 /// differ.
-fn answer_places<'p>(
+fn write_places<'p>(
     reply: &mut Reply<'_>,
     found: &ReplicaComparison,
     places: impl Iterator<Item = &'p DbSlot>,
@@ -247,26 +247,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reports_count_only_for_their_round_and_healing_can_be_added() {
+    fn reports_count_only_for_their_round_and_a_repair_can_be_added() {
         let comparison = Comparison::default();
         assert!(!comparison.is_requested());
-        assert_eq!((comparison.request(false), comparison.heals()), (1, false));
-        assert_eq!((comparison.request(true), comparison.heals()), (1, true));
+        assert_eq!((comparison.request(false), comparison.repairs()), (1, false));
+        assert_eq!((comparison.request(true), comparison.repairs()), (1, true));
         let report = |round| ComparisonReport { round, ..ComparisonReport::default() };
         let both = BTreeSet::from(["a".to_owned(), "b".to_owned()]);
         comparison.add_report("a", report(7));
         comparison.listen(7);
-        assert!(!comparison.have_told(&both));
+        assert!(!comparison.have_reported(&both));
         comparison.add_report("a", ComparisonReport { followers: 1, ..report(7) });
         comparison.add_report("b", report(6));
-        assert!(!comparison.have_told(&both));
+        assert!(!comparison.have_reported(&both));
         comparison.add_report("b", report(7));
-        assert!(!comparison.have_told(&both));
+        assert!(!comparison.have_reported(&both));
         comparison.add_report("behind a", report(7));
-        assert!(comparison.have_told(&both) && comparison.take_reports().len() == 3);
+        assert!(comparison.have_reported(&both) && comparison.take_reports().len() == 3);
         assert!(!comparison.end(Finding::default(), false) && comparison.is_requested());
         assert!(comparison.end(Finding::default(), true));
-        assert!(!comparison.is_requested() && comparison.ended() == 1 && !comparison.heals());
+        assert!(!comparison.is_requested() && comparison.ended() == 1 && !comparison.repairs());
         assert_eq!(comparison.request(false), 2);
     }
 }

@@ -22,7 +22,7 @@ pub const NAMED_MAX: usize = 1024;
 /// Maximum number of databases that are named.
 const BEYOND_MAX: usize = 1024;
 /// No server has this many slots. A report with a larger number is invalid.
-const FIGURE_MAX: u64 = 1 << 48;
+const METRIC_MAX: u64 = 1 << 48;
 
 /// The result of a pass on one replica.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -80,7 +80,7 @@ impl ComparisonReport {
         let followers = number(&mut words)?;
         let offset = offset(words.next()?)?;
         let metrics = [number(&mut words)?, number(&mut words)?, number(&mut words)?];
-        if metrics.iter().any(|figure| *figure > FIGURE_MAX) {
+        if metrics.iter().any(|metric| *metric > METRIC_MAX) {
             return None;
         }
         let [compared, skipped, differing] = metrics;

@@ -22,7 +22,7 @@ use crate::core::shared::Shared;
 use crate::persistence::aof::rewrite;
 use crate::persistence::disk;
 use crate::persistence::loading::discard::discard_dataset;
-use crate::persistence::loading::rdb::{self, Beside, Lineage};
+use crate::persistence::loading::rdb::{self, Lineage, LoadedExtras};
 use crate::replication::follow;
 use crate::replication::history::{self, Offset, ReplicationIds};
 use crate::script::libraries::Policy;
@@ -114,13 +114,13 @@ fn load_and_swap(
     let shared = thread.shared;
     let mut payload = Payload::begin(thread, reader, "parser")?;
     let ours = &shared.keyspace;
-    let beside = Arc::new(Keyspace::new(ours.database_count(), ours.hasher().clone()));
+    let loading = Arc::new(Keyspace::new(ours.database_count(), ours.hasher().clone()));
     // With the same history, the current dataset is an older state of the same data and is served.
     let is_same_history = shared.replication.history.ids().id == position.0;
     let condition = if is_same_history { Condition::AsyncLoading } else { Condition::Loading };
     thread.when_quiesced(move |core| core.shared.conditions.set(condition, true))?;
-    let loaded = load_payload(thread, &mut payload, &beside);
-    let swapped = loaded.and_then(|loaded| swap(thread, loaded, Arc::clone(&beside), position));
+    let loaded = load_payload(thread, &mut payload, &loading);
+    let swapped = loaded.and_then(|loaded| swap(thread, loaded, Arc::clone(&loading), position));
     if swapped.is_err() {
         let log = &shared.log;
         let upper = thread.shared.primary_words().upper;
@@ -136,7 +136,7 @@ fn load_payload(
     thread: &UpstreamThread,
     payload: &mut Payload<'_, '_>,
     keyspace: &Keyspace,
-) -> Result<Beside, Failure> {
+) -> Result<LoadedExtras, Failure> {
     let log = &thread.shared.log;
     let upper = thread.shared.primary_words().upper;
     log.notice(format_args!("{upper} <-> REPLICA sync: Loading DB in memory"));
@@ -248,14 +248,14 @@ fn leave_history(shared: &Shared) {
 /// Replaces the keyspace with the newly loaded one.
 fn swap(
     thread: &UpstreamThread,
-    loaded: Beside,
-    beside: Arc<Keyspace>,
+    loaded: LoadedExtras,
+    loading: Arc<Keyspace>,
     (id, offset): Position,
 ) -> Result<(), Failure> {
     let log = &thread.shared.log;
     let upper = thread.shared.primary_words().upper;
     log.notice(format_args!("{upper} <-> REPLICA sync: Swapping active DB with loaded DB"));
-    let Beside { functions, lineage, .. } = loaded;
+    let LoadedExtras { functions, lineage, .. } = loaded;
     let upstream = Arc::clone(&thread.upstream);
     let swapped = thread.when(move |core| {
         if !end_snapshots(core.shared) {
@@ -268,7 +268,7 @@ fn swap(
         }
         leave_history(core.shared);
         let mut keys = Keys::unlocked(&core.shared.keyspace, &core.env, DbIndex::FIRST);
-        keys.adopt(&beside);
+        keys.adopt(&loading);
         core.shared.keyspace.forget_replica_expires();
         keys.invalidate_all();
         keys.close_without_effects();
@@ -287,7 +287,11 @@ fn refused_library(why: String) -> Failure {
 }
 
 /// Loads the file on a second thread, while this thread shows the primary that the replica is alive.
-fn load_in_background(thread: &UpstreamThread, wire: &Wire, file: File) -> Result<Beside, Failure> {
+fn load_in_background(
+    thread: &UpstreamThread,
+    wire: &Wire,
+    file: File,
+) -> Result<LoadedExtras, Failure> {
     let shared = thread.shared;
     let upper = shared.primary_words().upper;
     shared.log.notice(format_args!("{upper} <-> REPLICA sync: Loading DB in memory"));
@@ -312,10 +316,10 @@ fn load_in_background(thread: &UpstreamThread, wire: &Wire, file: File) -> Resul
 /// Makes the loaded dataset the current dataset, with which this server follows the primary.
 fn put_in_force(
     thread: &UpstreamThread,
-    loaded: Beside,
+    loaded: LoadedExtras,
     position: Position,
 ) -> Result<(), Failure> {
-    let Beside { functions, awaited, lineage, .. } = loaded;
+    let LoadedExtras { functions, awaited, lineage, .. } = loaded;
     let restored = thread.on_worker(move |core| {
         core.env.announce_awaited(awaited);
         let sources = functions.iter().map(Vec::as_slice);
@@ -357,7 +361,7 @@ fn discard_failed(thread: &UpstreamThread) -> Result<(), Failure> {
     thread.when_quiesced(|core| {
         discard_dataset(core);
         let id = history::new_id(&mut core.env.random.borrow_mut());
-        core.shared.replication.history.begin_anew(id);
+        core.shared.replication.history.restart(id);
         end_loading(core);
     })
 }

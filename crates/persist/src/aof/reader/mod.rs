@@ -275,8 +275,8 @@ impl<R: Read + Seek> AofReader<R> {
         let (got, computed) = if wanted <= self.batch_buffered_max {
             let whole = len + wanted as usize;
             self.fill(whole)?;
-            let there = &self.buffer[self.at..self.end];
-            let batch = &there[len..there.len().min(whole)];
+            let available = &self.buffer[self.at..self.end];
+            let batch = &available[len..available.len().min(whole)];
             (batch.len() as u64, crc32c(0, batch))
         } else {
             let position = self.position();

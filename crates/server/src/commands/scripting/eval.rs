@@ -139,7 +139,7 @@ const READS: Spec = Spec {
     ..RUNS
 };
 
-const fn behind(first: Arg) -> [Arg; 4] {
+const fn followed_by_keys(first: Arg) -> [Arg; 4] {
     [
         first,
         Arg::integer("numkeys"),
@@ -148,9 +148,9 @@ const fn behind(first: Arg) -> [Arg; 4] {
     ]
 }
 
-const SOURCE: &[Arg] = &behind(Arg::string("script"));
-const DIGEST: &[Arg] = &behind(Arg::string("sha1"));
-const NAME: &[Arg] = &behind(Arg::string("function"));
+const SOURCE: &[Arg] = &followed_by_keys(Arg::string("script"));
+const DIGEST: &[Arg] = &followed_by_keys(Arg::string("sha1"));
+const NAME: &[Arg] = &followed_by_keys(Arg::string("function"));
 
 const EVAL: Command = Command {
     spec: Spec { name: "eval", summary: "Runs a script.", since: "2.6.0", args: SOURCE, ..RUNS },

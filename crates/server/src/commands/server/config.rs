@@ -199,8 +199,8 @@ fn resetstat(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
     shared.keyspace.reset_statistics();
     shared.threads.freeing.reset_freed();
     shared.observe.errors.lock().clear();
-    for figure in shared.observe.metrics.resettable() {
-        figure.store(0, Ordering::Relaxed);
+    for counter in shared.observe.metrics.resettable() {
+        counter.store(0, Ordering::Relaxed);
     }
     Ok(call.reply.ok())
 }

@@ -42,7 +42,7 @@ pub(super) fn object(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome
             evict::idle_ms(keys.env(), entry.clock()) / 1000,
         );
         if let Some(List::QuickList(list)) = entry.get::<List>() {
-            line.push_str(&quicklist_figures(list));
+            line.push_str(&quicklist_stats(list));
         }
         Some(line)
     })?;
@@ -51,7 +51,7 @@ pub(super) fn object(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome
 }
 
 /// Returns the metrics of a list's nodes in Redis's format.
-fn quicklist_figures(list: &QuickList) -> String {
+fn quicklist_stats(list: &QuickList) -> String {
     let Options { fill, compress_depth, .. } = list.options();
     let uncompressed: usize = list.nodes().map(|node| node.uncompressed_bytes()).sum();
     format!(
@@ -217,7 +217,7 @@ pub(super) fn htstats(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcom
     let count = call.core.shared.keyspace.database_count();
     let db = DbIndex::checked(db, count).ok_or(CommandError::text("ERR Out of range database"))?;
     let keys = call.core.keys_to_walk(db)?;
-    let mut sum = TableFigures::default();
+    let mut sum = TableStats::default();
     keys.each_slot(db, |_, slot| {
         let table = slot.table();
         sum.tables += 1;
@@ -235,7 +235,7 @@ pub(super) fn htstats(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcom
 
 /// Totals over the tables of a database.
 #[derive(Debug, Default)]
-struct TableFigures {
+struct TableStats {
     /// The number of tables that are not empty.
     tables: usize,
     keys: usize,
@@ -246,7 +246,7 @@ struct TableFigures {
     largest: usize,
 }
 
-impl TableFigures {
+impl TableStats {
     /// Capacity of a bucket in entries.
     const PLACES: usize = 7;
 

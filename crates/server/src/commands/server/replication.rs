@@ -13,7 +13,7 @@ const HELP: &[&str] = &[
 
 /// REPLICATION COMPARE. The reply is sent when the comparison has ended.
 fn compare(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
-    let heals = args.take("heal");
+    let repairs = args.take("heal");
     if args.remaining() > 0 {
         return Err(CommandError::Syntax);
     }
@@ -22,7 +22,7 @@ fn compare(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
         let text = "ERR REPLICATION COMPARE is not valid when server is a replica.";
         return Err(CommandError::text(text));
     }
-    let number = shared.replication.comparison.request(heals);
+    let number = shared.replication.comparison.request(repairs);
     shared.mailboxes.wake(0);
     let words: Vec<&[u8]> = args.arguments().collect();
     let command = (call.row.spec, call.row.parent);

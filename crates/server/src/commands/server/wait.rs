@@ -62,7 +62,7 @@ fn begin(
         || call.in_exec()
         || call.session.repeats()
     {
-        return Ok(wait.answer(&shared.replication, &shared.persistence.aof, &mut call.reply));
+        return Ok(wait.write_reply(&shared.replication, &shared.persistence.aof, &mut call.reply));
     }
     let deadline_ms = (timeout_ms > 0).then(|| call.now().0.saturating_add(timeout_ms));
     let words: Vec<&[u8]> = args.arguments().collect();

@@ -167,8 +167,8 @@ fn clients_blocked_on_keys_in_a_slot_that_moved_are_redirected() {
         assert_eq!(node.request(&mut client, line), "");
         blocked.push(client);
     }
-    let (mut stays, mut waits) = (node.connect(), node.connect());
-    assert_eq!(node.request(&mut stays, "BLPOP f 0"), "");
+    let (mut kept, mut waits) = (node.connect(), node.connect());
+    assert_eq!(node.request(&mut kept, "BLPOP f 0"), "");
     assert_eq!(node.request(&mut waits, "WAIT 1 0"), "");
     node.install(Some(3200));
     node.turn();
@@ -177,10 +177,10 @@ fn clients_blocked_on_keys_in_a_slot_that_moved_are_redirected() {
     }
     // The connections stay open.
     assert_eq!(node.request(&mut blocked[0], "PING"), "+PONG\r\n");
-    assert_eq!(stays.received().unwrap(), "");
+    assert_eq!(kept.received().unwrap(), "");
     let mut other = node.connect();
     assert_eq!(node.request(&mut other, "RPUSH f x"), ":1\r\n");
-    assert_eq!(stays.received().unwrap(), "*2\r\n$1\r\nf\r\n$1\r\nx\r\n");
+    assert_eq!(kept.received().unwrap(), "*2\r\n$1\r\nf\r\n$1\r\nx\r\n");
     node.state.set_deadline(1);
     node.turn();
     assert_eq!(waits.received().unwrap(), "");
@@ -223,11 +223,11 @@ fn subscriptions_to_shard_channels_end_with_their_slot() {
     assert_eq!(node.request(&mut other, "PUBLISH b x"), ":1\r\n");
     assert_eq!(node.request(&mut other, "PUBSUB SHARDCHANNELS"), "*1\r\n$1\r\nf\r\n");
     // A new primary of the same shard continues to serve the channels.
-    let mut stays = node.connect();
-    node.request(&mut stays, "SSUBSCRIBE f");
+    let mut kept = node.connect();
+    node.request(&mut kept, "SSUBSCRIBE f");
     node.install(None);
     node.turn();
-    assert_eq!(stays.received().unwrap(), "");
+    assert_eq!(kept.received().unwrap(), "");
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn dump(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
     let Some(entry) = ctx.keys.inspect(&key) else { return Ok(ctx.reply.null()) };
     if let Some(value) = entry.object().filter(|value| ctx.is_long(value.steps())) {
         let view = value.clone();
-        return Ok(ctx.answer_elsewhere(args, move |_, reply| {
+        return Ok(ctx.reply_elsewhere(args, move |_, reply| {
             Ok(reply_payload(reply, Dumpable::of_value(&view)))
         }));
     }

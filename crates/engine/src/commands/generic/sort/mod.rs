@@ -235,7 +235,7 @@ fn sort_elsewhere(
 ) -> Result<Outcome> {
     let Some(destination) = destination else {
         let view = ctx.keys.view(key);
-        return Ok(ctx.answer_elsewhere(args, move |_, reply| {
+        return Ok(ctx.reply_elsewhere(args, move |_, reply| {
             let texts = SortSource::of(&view).sorted(order)?;
             reply.array(texts.len());
             texts.iter().for_each(|element| _ = reply.bulk(element));

@@ -27,18 +27,20 @@ impl<'a> Pattern<'a> {
             return Pattern::Element;
         }
         let Some(star) = memchr::memchr(b'*', searched) else { return Pattern::Fixed };
-        let behind = star + 1;
-        let arrow = searched[behind..].windows(2).position(|two| two == b"->");
+        let after_star = star + 1;
+        let arrow = searched[after_star..].windows(2).position(|two| two == b"->");
         // An arrow at the end is part of the name.
-        match arrow.map(|at| behind + at).filter(|at| at + 2 < searched.len()) {
+        match arrow.map(|at| after_star + at).filter(|at| at + 2 < searched.len()) {
             Some(arrow) => Pattern::Key {
                 prefix: &pattern[..star],
-                suffix: &pattern[behind..arrow],
+                suffix: &pattern[after_star..arrow],
                 field: Some(&pattern[arrow + 2..]),
             },
-            None => {
-                Pattern::Key { prefix: &pattern[..star], suffix: &pattern[behind..], field: None }
-            }
+            None => Pattern::Key {
+                prefix: &pattern[..star],
+                suffix: &pattern[after_star..],
+                field: None,
+            },
         }
     }
 

@@ -131,7 +131,7 @@ fn read_new(
         let total = entries.count(start, StreamId::MAX).min(count.unwrap_or(usize::MAX));
         reply.array(total);
         for entry in entries.range(start, StreamId::MAX).take(total) {
-            entries_read = stream.entries_read_behind(last_id, entries_read, entry.id);
+            entries_read = stream.entries_read_after(last_id, entries_read, entry.id);
             last_id = entry.id;
             given.push(entry.id);
             reply_entry(reply, &entry);
@@ -203,7 +203,7 @@ fn read_pending(
     ctx: &mut Ctx<'_, '_>,
     key: &Key<'_>,
     member: &GroupRead<'_>,
-    behind: StreamId,
+    after: StreamId,
     count: Option<usize>,
 ) -> Result<()> {
     let now_ms = ctx.now().0 as i64;
@@ -212,7 +212,7 @@ fn read_pending(
         let entries = stream.entries().clone();
         let Some(group) = stream.group_mut(member.group) else { return Ok(Edit::unchanged(())) };
         let pending = group.consumer(member.consumer).map(|consumer| consumer.pending());
-        let ids: Vec<StreamId> = match (pending, behind.next()) {
+        let ids: Vec<StreamId> = match (pending, after.next()) {
             (Some(pending), Some(start)) => {
                 let ids = pending.iter_from(start).map(|(id, ())| id);
                 ids.take(count.unwrap_or(usize::MAX)).collect()

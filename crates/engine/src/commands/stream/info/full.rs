@@ -1,6 +1,6 @@
 //! XINFO STREAM … FULL: entries, groups, consumers, and their pending entries.
 
-use super::{figures, progress};
+use super::{progress, reply_counts};
 use crate::base::error::{CommandError, Result};
 use crate::command::args::Args;
 use crate::commands::stream::entries::{reply_entry, reply_id};
@@ -27,7 +27,7 @@ pub(super) fn full(reply: &mut Reply<'_>, stream: &Stream, args: &mut Args<'_>) 
     }
     let shown = if count == 0 { usize::MAX } else { count as usize };
     reply.map(9);
-    figures(reply, stream);
+    reply_counts(reply, stream);
     reply.bulk(b"entries");
     let entries = stream.entries();
     reply.array(entries.len().min(shown));

@@ -25,7 +25,7 @@ fn stream(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
         return full(reply, stream, args);
     }
     reply.map(10);
-    figures(reply, stream);
+    reply_counts(reply, stream);
     reply.bulk(b"groups");
     reply.count(stream.groups().len());
     for (name, entry) in
@@ -41,7 +41,7 @@ fn stream(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Outcome> {
 }
 
 /// The seven pairs at the start of both forms.
-pub(super) fn figures(reply: &mut Reply<'_>, stream: &Stream) {
+pub(super) fn reply_counts(reply: &mut Reply<'_>, stream: &Stream) {
     for (name, count) in [
         ("length", stream.len()),
         ("radix-tree-keys", stream.blocks()),
@@ -63,10 +63,10 @@ pub(super) fn figures(reply: &mut Reply<'_>, stream: &Stream) {
 /// The pairs `entries-read` and `lag`, null where unknown.
 pub(super) fn progress(reply: &mut Reply<'_>, stream: &Stream, group: &StreamGroup) {
     let read = Some(group.entries_read).filter(|read| *read != ENTRIES_READ_UNKNOWN);
-    for (name, figure) in [("entries-read", read), ("lag", stream.lag(group))] {
+    for (name, value) in [("entries-read", read), ("lag", stream.lag(group))] {
         reply.bulk(name.as_bytes());
-        match figure {
-            Some(figure) => reply.integer(figure),
+        match value {
+            Some(value) => reply.integer(value),
             None => reply.null(),
         };
     }

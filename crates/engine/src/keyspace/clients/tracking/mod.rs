@@ -166,7 +166,7 @@ impl Tracking {
         self.clients.write().even_poisoned().remove(&client);
     }
 
-    fn is_gone(&self, reader: TrackingClient) -> bool {
+    fn has_left(&self, reader: TrackingClient) -> bool {
         let clients = self.clients.read().even_poisoned();
         !clients.contains(&reader.client())
     }
@@ -190,8 +190,8 @@ impl Tracking {
         reader: TrackingClient,
         mut table: MutexGuard<'_, TrackingTable>,
     ) {
-        let is_gone = |reader| self.is_gone(reader);
-        let (change, is_new) = table.add(key.hash, key.bytes, reader, is_gone);
+        let has_left = |reader| self.has_left(reader);
+        let (change, is_new) = table.add(key.hash, key.bytes, reader, has_left);
         self.shard(key.slot).note_index(&table);
         // The key is counted before another thread can remove it.
         if change.added + change.dropped > 0 {
@@ -365,7 +365,7 @@ fn note_changed(all: &mut Vec<(KeyName, u64)>, changed: (KeyName, u64)) {
 const CHANGES_MIN: usize = 4096;
 
 /// Records that the latest change of `key` was not made by a client.
-pub(in crate::keyspace) fn nobody_changed(env: &Env, key: &[u8]) {
+pub(in crate::keyspace) fn changed_by_no_client(env: &Env, key: &[u8]) {
     if env.hooks.get().contains(Hooks::BROADCAST)
         && let Some((last, by)) = env.aftermath.borrow_mut().changed.last_mut()
         && last.as_slice() == key

@@ -37,12 +37,12 @@ impl Readers {
         Readers::Few([Some(reader), None])
     }
 
-    /// Adds a reader. O([`LISTED_MAX`]), amortized. Readers for which `is_gone` returns true may be
+    /// Adds a reader. O([`LISTED_MAX`]), amortized. Readers for which `has_left` returns true may be
     /// dropped.
     fn add(
         &mut self,
         reader: TrackingClient,
-        is_gone: impl Fn(TrackingClient) -> bool,
+        has_left: impl Fn(TrackingClient) -> bool,
     ) -> ReaderChange {
         match self {
             _ if self.has(reader) => ReaderChange { added: 0, dropped: 0 },
@@ -55,7 +55,7 @@ impl Readers {
                 }
                 ReaderChange { added: 1, dropped: 0 }
             }
-            Readers::ManyReaders(crowd) => crowd.add(reader, is_gone),
+            Readers::ManyReaders(crowd) => crowd.add(reader, has_left),
         }
     }
 
@@ -93,7 +93,7 @@ impl ManyReaders {
     fn add(
         &mut self,
         reader: TrackingClient,
-        is_gone: impl Fn(TrackingClient) -> bool,
+        has_left: impl Fn(TrackingClient) -> bool,
     ) -> ReaderChange {
         let before = match self {
             ManyReaders::Listed(list) => {
@@ -113,7 +113,7 @@ impl ManyReaders {
         if let ManyReaders::Set(set, prune_at) = self
             && before >= *prune_at
         {
-            set.retain(|reader| !is_gone(*reader));
+            set.retain(|reader| !has_left(*reader));
             *prune_at = 2 * set.len().max(LISTED_MAX);
             return ReaderChange { added: 1, dropped: before - set.len() };
         }
@@ -237,11 +237,11 @@ impl TrackingTable {
         hash: u64,
         key: &[u8],
         reader: TrackingClient,
-        is_gone: impl Fn(TrackingClient) -> bool,
+        has_left: impl Fn(TrackingClient) -> bool,
     ) -> (ReaderChange, bool) {
         if let Some(at) = self.find(hash, key) {
             let place = place_in(self.index[at]);
-            return (self.entries[place].readers.add(reader, is_gone), false);
+            return (self.entries[place].readers.add(reader, has_left), false);
         }
         if (self.entries.len() + 1) * 4 > self.index.len() * 3 {
             self.grow();

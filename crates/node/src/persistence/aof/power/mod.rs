@@ -150,7 +150,7 @@ fn step(server: &mut Server, random: &mut Random) -> Result<(), server::Ends> {
             Ok(())
         }
         40..70 => server.write(),
-        70..80 => server.sync_beside(),
+        70..80 => server.sync_concurrently(),
         80..84 => {
             // A failure is ignored here. A real server logs the reason.
             let _ = server.begin_rewrite(random.percent(70));

@@ -43,7 +43,7 @@ pub(super) struct Server {
     style: BaseStyle,
     rewrite: Option<Rewrite>,
     /// The next request to `brisk-aof-sync`: a file, the number of its bytes, and the position in the stream.
-    beside: Option<(Arc<Handle<Simulated>>, u64, u64)>,
+    concurrent_sync: Option<(Arc<Handle<Simulated>>, u64, u64)>,
 }
 
 /// A rewrite in progress.
@@ -87,7 +87,7 @@ impl Server {
         });
         aof.begin_with(file, manifest, Ticket(promises.place()));
         let disk = disk.clone();
-        Ok(Server { disk, aof, promises, style, rewrite: None, beside: None })
+        Ok(Server { disk, aof, promises, style, rewrite: None, concurrent_sync: None })
     }
 
     /// Executes a transaction of this number of commands.
@@ -126,16 +126,17 @@ impl Server {
     }
 
     /// Sends a request to the thread that only waits for the disk, or takes its result.
-    pub(super) fn sync_beside(&mut self) -> Result<(), Ends> {
-        if let Some((handle, size, written)) = self.beside.take() {
+    pub(super) fn sync_concurrently(&mut self) -> Result<(), Ends> {
+        if let Some((handle, size, written)) = self.concurrent_sync.take() {
             return self.aof.note_durable(handle.sync(size), written).map_err(|_| Ends);
         }
         if let Some(file) = &*self.aof.file.lock().even_poisoned() {
             let (handle, size) = file.handle();
-            self.beside = Some((handle, size, self.aof.reached(Level::Log).0));
+            self.concurrent_sync = Some((handle, size, self.aof.reached(Level::Log).0));
         }
         // Without a complete base, there is no position to report.
-        self.beside = self.beside.take().filter(|_| self.aof.mode() == AofMode::On);
+        self.concurrent_sync =
+            self.concurrent_sync.take().filter(|_| self.aof.mode() == AofMode::On);
         Ok(())
     }
 
@@ -203,7 +204,7 @@ impl Server {
             files::discard_base(&self.disk, &home(), &manifest);
         }
         self.aof.end_at(Ticket(self.promises.place()));
-        self.beside = None;
+        self.concurrent_sync = None;
         if let Err(Trouble::Sync(_)) = brought { Err(Ends) } else { Ok(()) }
     }
 
@@ -314,9 +315,9 @@ fn load_file(
             }
             Err(error) => {
                 let at = ending::cut_at(&name, &error, is_last, true)?;
-                let behind = disk.contents(path).unwrap_or_default().split_off(at as usize + 1);
+                let after = disk.contents(path).unwrap_or_default().split_off(at as usize + 1);
                 seen.cuts += 1;
-                seen.holes += u64::from(behind.windows(5).any(|here| here == b"\r\n#B:"));
+                seen.holes += u64::from(after.windows(5).any(|here| here == b"\r\n#B:"));
                 return ending::cut(disk, path, &name, at);
             }
         }

@@ -219,8 +219,8 @@ mod tests {
         assert_eq!(ids(&by_id, &clients), [77]);
         let by_address = Filter { address: Some(b"127.0.0.1:4711"), ..Filter::ALL };
         assert_eq!(ids(&by_address, &clients), [4711]);
-        let nobody = Filter { address: Some(b"127.0.0.1:10001"), ..Filter::ALL };
-        assert_eq!(ids(&nobody, &clients), [0_u64; 0]);
+        let no_client = Filter { address: Some(b"127.0.0.1:10001"), ..Filter::ALL };
+        assert_eq!(ids(&no_client, &clients), [0_u64; 0]);
         assert_eq!(ids(&Filter { id: Some(CLIENTS + 1), ..Filter::ALL }, &clients), [0_u64; 0]);
         assert_eq!(ids(&Filter::ALL, &clients).len(), CLIENTS as usize);
     }

@@ -89,7 +89,7 @@ fn list(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let client = call.client();
     let words: Vec<&[u8]> = args.arguments().collect();
     let row = (call.row.spec, call.row.parent);
-    let long = LongCommand::answer(row, call.session.db(), &words, client, move |reply| {
+    let long = LongCommand::reply_with(row, call.session.db(), &words, client, move |reply| {
         let text = writer.lines(&selection.find(&shared.clients));
         reply.verbatim(*b"txt", text.as_bytes())
     });

@@ -104,11 +104,11 @@ fn results_gathered_by_another_thread_are_those_of_a_short_sort() {
         "SORT z BY w:* LIMIT 3 4 GET none:* STORE d",
         "SORT l BY h:*->f STORE l",
     ] {
-        let (mut here, mut elsewhere) = (large(), large());
-        assert_eq!(to_the_end(&mut elsewhere, line), here.run(line), "{line}");
+        let (mut short, mut elsewhere) = (large(), large());
+        assert_eq!(to_the_end(&mut elsewhere, line), short.run(line), "{line}");
         for key in ["d", "l"] {
             let dump = |db: &mut Db| db.run(&format!("DUMP {key}"));
-            assert!(dump(&mut elsewhere) == dump(&mut here), "{line}: another {key}");
+            assert!(dump(&mut elsewhere) == dump(&mut short), "{line}: another {key}");
         }
         elsewhere.invariants();
     }
@@ -303,8 +303,8 @@ fn a_command_that_gave_up_its_result_runs_while_writes_are_postponed() {
     db.run(&format!("RPUSH l 2 {other}"));
     // Writes are postponed from the second call on. At the first call, the result still exists and
     // would be kept for later.
-    let asked = Cell::new(false);
-    postpone_writes_while(move || asked.replace(true));
+    let is_later_call = Cell::new(false);
+    postpone_writes_while(move || is_later_call.replace(true));
     let (release, held) = mpsc::channel();
     let (ready, is_ready) = mpsc::channel();
     let waits = Arc::new(AtomicUsize::new(0));

@@ -14,7 +14,7 @@ type Kept = Vec<Box<dyn std::any::Any>>;
 /// A server that was started, and how a client reaches it. If that way needs more processes, `_keeps` keeps them
 /// running.
 pub(crate) struct Reached {
-    way: &'static str,
+    method: &'static str,
     kind: Kind,
     protocol: u8,
     url: String,
@@ -23,7 +23,7 @@ pub(crate) struct Reached {
 
 impl fmt::Display for Reached {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} of {:?} over RESP{}", self.way, self.kind, self.protocol)
+        write!(f, "{} of {:?} over RESP{}", self.method, self.kind, self.protocol)
     }
 }
 
@@ -35,19 +35,22 @@ impl Reached {
 }
 
 /// A way to reach a server.
-struct Way {
+struct ConnectionMethod {
     name: &'static str,
     /// Returns the URL, and the values that must be kept so that the URL stays valid.
     reach: fn(&Server) -> (String, Kept),
 }
 
-const WAYS: &[Way] = &[
-    Way { name: "TCP", reach: |server| (format!("redis://{}", server.address()), Vec::new()) },
-    Way {
+const CONNECTION_METHODS: &[ConnectionMethod] = &[
+    ConnectionMethod {
+        name: "TCP",
+        reach: |server| (format!("redis://{}", server.address()), Vec::new()),
+    },
+    ConnectionMethod {
         name: "a Unix socket",
         reach: |server| (format!("unix://{}", server.unix_socket().display()), Vec::new()),
     },
-    Way {
+    ConnectionMethod {
         name: "TCP byte by byte",
         reach: |server| {
             let link = Proxy::to(&server.address());
@@ -55,7 +58,7 @@ const WAYS: &[Way] = &[
             (format!("redis://{}", link.address()), vec![Box::new(link)])
         },
     },
-    Way {
+    ConnectionMethod {
         name: "sentinels",
         reach: |server| {
             let sentinels = Sentinels::watch(server.port(), 0);
@@ -84,11 +87,11 @@ pub(crate) fn each_kind(body: impl Fn(Kind, &Server) + Sync) {
 pub(crate) fn each(body: impl Fn(&Reached) + Sync) {
     each_kind(|kind, server| {
         for protocol in [3, 2] {
-            for way in WAYS {
+            for method in CONNECTION_METHODS {
                 // Each combination begins with an empty keyspace.
                 server.connect().cmd("FLUSHALL");
-                let (url, keeps) = (way.reach)(server);
-                body(&Reached { way: way.name, kind, protocol, url, _keeps: keeps });
+                let (url, keeps) = (method.reach)(server);
+                body(&Reached { method: method.name, kind, protocol, url, _keeps: keeps });
             }
         }
     });

@@ -10,57 +10,57 @@ use std::time::{Duration, Instant};
 
 /// The time without a reply to pending requests after which a message says that the server may have stopped. Commands
 /// that wait on purpose may take longer.
-const SILENCE_TOLD: Duration = Duration::from_secs(10);
+const SILENCE_REPORTED_AFTER: Duration = Duration::from_secs(10);
 
 /// Monitors one run.
-pub(crate) struct Onlooker {
+pub(crate) struct RunMonitor {
     title: String,
     /// True if a progress line is shown, which is overwritten on the terminal.
     shown: bool,
     silence: Silence,
-    machine: Onlooked,
+    machine: Monitored,
     before: Option<Moment>,
     noise: Noise,
 }
 
 /// Whether other load on the machine can be distinguished from the measurement.
 #[derive(Clone, Debug)]
-pub(crate) enum Onlooked {
+pub(crate) enum Monitored {
     /// Yes: these are the processes of the servers on this machine.
     Servers(Vec<u32>),
     /// No: a server runs on this machine, but its process is not visible, so its work would look like noise.
     Unseen,
 }
 
-impl Onlooked {
+impl Monitored {
     /// Finds the local processes of servers. O(open descriptors of the machine) for each local one.
-    pub(crate) fn of(targets: &[&Target]) -> Onlooked {
+    pub(crate) fn of(targets: &[&Target]) -> Monitored {
         let mut pids = Vec::new();
         for target in targets {
             match listener_of(&target.address) {
                 Some(pid) if !pids.contains(&pid) => pids.push(pid),
                 Some(_) => {}
-                None if target.address.is_local() => return Onlooked::Unseen,
+                None if target.address.is_local() => return Monitored::Unseen,
                 None => {}
             }
         }
-        Onlooked::Servers(pids)
+        Monitored::Servers(pids)
     }
 
     fn moment(&self) -> Moment {
         let pids = match self {
-            Onlooked::Servers(pids) => pids.as_slice(),
-            Onlooked::Unseen => &[],
+            Monitored::Servers(pids) => pids.as_slice(),
+            Monitored::Unseen => &[],
         };
         let usages = pids.iter().filter_map(|pid| Usage::of(*pid));
         Moment::now(usages.map(|usage| usage.cpu_ns).sum())
     }
 }
 
-impl Onlooker {
+impl RunMonitor {
     /// The monitor of a run with this title.
-    pub(crate) fn new(title: &str, shown: bool, machine: Onlooked) -> Onlooker {
-        Onlooker {
+    pub(crate) fn new(title: &str, shown: bool, machine: Monitored) -> RunMonitor {
+        RunMonitor {
             title: title.to_owned(),
             shown: shown && stdout().is_terminal(),
             silence: Silence::since(Instant::now()),
@@ -80,22 +80,22 @@ impl Onlooker {
 
     /// Other load on the machine.
     pub(crate) fn noise(&self) -> Option<String> {
-        self.noise.told()
+        self.noise.description()
     }
 }
 
-impl Watch for Onlooker {
+impl Watch for RunMonitor {
     fn begins(&mut self) {
         self.before = Some(self.machine.moment());
     }
 
     fn progress(&mut self, progress: &Progress) {
-        if self.silence.is_news(progress, Instant::now()) {
+        if self.silence.has_become_reportable(progress, Instant::now()) {
             self.clear();
             eprintln!(
                 "  NOTE: {}: no reply for {} s; still waiting (Ctrl+C to give up).",
                 self.title,
-                SILENCE_TOLD.as_secs()
+                SILENCE_REPORTED_AFTER.as_secs()
             );
         }
         if self.shown {
@@ -108,8 +108,8 @@ impl Watch for Onlooker {
         let Some(before) = &self.before else { return };
         let noise = self.machine.moment().noise_since(before);
         self.noise = match self.machine {
-            Onlooked::Unseen => Noise { others: 0.0, ..noise },
-            Onlooked::Servers(_) => noise,
+            Monitored::Unseen => Noise { others: 0.0, ..noise },
+            Monitored::Servers(_) => noise,
         };
     }
 }
@@ -119,27 +119,27 @@ struct Silence {
     /// The numbers of connections and replies at the last check, and the time of their last change.
     seen: (u64, u64),
     since: Instant,
-    told: bool,
+    is_reported: bool,
 }
 
 impl Silence {
     fn since(since: Instant) -> Silence {
-        Silence { seen: (0, 0), since, told: false }
+        Silence { seen: (0, 0), since, is_reported: false }
     }
 
     /// Reports whether the silence has just become long enough for a message.
-    fn is_news(&mut self, progress: &Progress, now: Instant) -> bool {
+    fn has_become_reportable(&mut self, progress: &Progress, now: Instant) -> bool {
         let seen = (progress.connected, progress.operations);
         // Replies to requests sent before the measurement begins are not counted.
         let warming_up = progress.seconds <= 0.0;
         // At a low rate, no request is pending most of the time.
-        let nothing_asked = progress.waiting == 0;
-        if seen != self.seen || warming_up || nothing_asked {
+        let nothing_pending = progress.waiting == 0;
+        if seen != self.seen || warming_up || nothing_pending {
             *self = Silence { seen, ..Silence::since(now) };
         }
-        let news = !self.told && now - self.since >= SILENCE_TOLD;
-        self.told |= news;
-        news
+        let is_new = !self.is_reported && now - self.since >= SILENCE_REPORTED_AFTER;
+        self.is_reported |= is_new;
+        is_new
     }
 }
 
@@ -159,7 +159,7 @@ mod tests {
                 seconds: measured,
                 ..Progress::default()
             };
-            silence.is_news(&progress, begun + Duration::from_secs(seconds))
+            silence.has_become_reportable(&progress, begun + Duration::from_secs(seconds))
         };
         assert!(!look(20, 0, 0.0), "warming up");
         assert!(!look(29, 0, 9.0));
@@ -182,7 +182,7 @@ mod tests {
                 seconds: measured,
                 ..Progress::default()
             };
-            silence.is_news(&progress, begun + Duration::from_secs(seconds))
+            silence.has_become_reportable(&progress, begun + Duration::from_secs(seconds))
         };
         // A request is sent every 20 s, and happens to be pending at a check.
         assert!(!look(0, 1, 0) && !look(19, 1, 0) && !look(20, 1, 1));

@@ -17,37 +17,37 @@ const RECEIVE_BYTES: usize = 64 * 1024;
 
 /// A connection that sends a request and waits for its reply.
 #[derive(Debug)]
-pub struct Asker {
+pub struct Requester {
     stream: Stream,
     decoder: ReplyDecoder,
     unread: Vec<u8>,
 }
 
-impl Asker {
+impl Requester {
     /// Connects, and sends the commands with which the target's sessions begin.
     ///
     /// # Errors
     /// If the connection fails, or the server rejects these commands.
-    pub fn connect(target: &Target) -> Result<Asker, RunError> {
+    pub fn connect(target: &Target) -> Result<Requester, RunError> {
         let stream = open(target)
             .map_err(|source| RunError::Connect { address: target.address.clone(), source })?;
         let decoder = ReplyDecoder::new(ReplyLimits::default());
-        let mut asker = Asker { stream, decoder, unread: Vec::new() };
+        let mut requester = Requester { stream, decoder, unread: Vec::new() };
         let (prelude, count) = target.session.prelude();
-        asker.stream.write_all(&prelude).map_err(failed)?;
+        requester.stream.write_all(&prelude).map_err(failed)?;
         for _ in 0..count {
-            if let Value::Error(text) = asker.reply()? {
+            if let Value::Error(text) = requester.reply()? {
                 return Err(RunError::Reply(String::from_utf8_lossy(&text).into_owned()));
             }
         }
-        Ok(asker)
+        Ok(requester)
     }
 
     /// Sends one request and waits for its reply, which may be an error reply.
     ///
     /// # Errors
     /// If the connection fails.
-    pub fn ask<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<Value, RunError> {
+    pub fn request<W: AsRef<[u8]>>(&mut self, words: &[W]) -> Result<Value, RunError> {
         let mut bytes = Vec::new();
         encode(&mut bytes, words);
         self.send(&bytes)?;
@@ -91,7 +91,7 @@ impl Asker {
 
     /// The value of a directive, if the server reports it.
     pub fn setting(&mut self, name: &str) -> Result<Option<String>, RunError> {
-        Ok(match self.ask(&["CONFIG", "GET", name])? {
+        Ok(match self.request(&["CONFIG", "GET", name])? {
             Value::Array(pair) => pair.get(1).and_then(text_of),
             Value::Map(pairs) => pairs.first().and_then(|(_, value)| text_of(value)),
             Value::Error(text) if text.starts_with(b"NOAUTH") => {
@@ -148,11 +148,11 @@ mod tests {
     #[test]
     fn a_server_that_does_not_reply_is_reported() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let mut asker =
-            Asker::connect(&local_target(listener.local_addr().unwrap().port())).unwrap();
-        let Stream::Tcp(stream) = &asker.stream else { panic!("{asker:?}") };
+        let mut requester =
+            Requester::connect(&local_target(listener.local_addr().unwrap().port())).unwrap();
+        let Stream::Tcp(stream) = &requester.stream else { panic!("{requester:?}") };
         stream.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
-        let error = asker.ask(&["PING"]).unwrap_err().to_string();
+        let error = requester.request(&["PING"]).unwrap_err().to_string();
         assert_eq!(error, "Error: no reply from the server for 30 s");
     }
 }

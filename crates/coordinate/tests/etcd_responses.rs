@@ -15,31 +15,31 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Makes the response to a request from the request's path.
-type Answerer = Box<dyn FnMut(&str) -> Vec<u8> + Send>;
+type Responder = Box<dyn FnMut(&str) -> Vec<u8> + Send>;
 
 /// A server on the loopback interface. It ends with the test's process.
 struct FakeEtcd {
     address: String,
-    answerer: Arc<Mutex<Answerer>>,
+    responder: Arc<Mutex<Responder>>,
 }
 
 impl FakeEtcd {
-    fn start(answerer: impl FnMut(&str) -> Vec<u8> + Send + 'static) -> FakeEtcd {
+    fn start(responder: impl FnMut(&str) -> Vec<u8> + Send + 'static) -> FakeEtcd {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address").to_string();
-        let answerer: Arc<Mutex<Answerer>> = Arc::new(Mutex::new(Box::new(answerer)));
-        let shared = Arc::clone(&answerer);
+        let responder: Arc<Mutex<Responder>> = Arc::new(Mutex::new(Box::new(responder)));
+        let shared = Arc::clone(&responder);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let answerer = Arc::clone(&shared);
-                std::thread::spawn(move || serve(stream, &answerer));
+                let responder = Arc::clone(&shared);
+                std::thread::spawn(move || serve(stream, &responder));
             }
         });
-        FakeEtcd { address, answerer }
+        FakeEtcd { address, responder }
     }
 
-    fn set(&self, answerer: impl FnMut(&str) -> Vec<u8> + Send + 'static) {
-        *self.answerer.lock().expect("no panic") = Box::new(answerer);
+    fn set(&self, responder: impl FnMut(&str) -> Vec<u8> + Send + 'static) {
+        *self.responder.lock().expect("no panic") = Box::new(responder);
     }
 
     fn open(&self) -> EtcdCoordinator {
@@ -48,7 +48,7 @@ impl FakeEtcd {
 }
 
 /// Responds to one request. The connection then ends, as it would if the member had crashed.
-fn serve(stream: TcpStream, answerer: &Mutex<Answerer>) {
+fn serve(stream: TcpStream, responder: &Mutex<Responder>) {
     let mut reader = BufReader::new(stream);
     let (mut path, mut length) = (String::new(), 0);
     loop {
@@ -69,8 +69,8 @@ fn serve(stream: TcpStream, answerer: &Mutex<Answerer>) {
     if reader.read_exact(&mut body).is_err() {
         return;
     }
-    let answer = answerer.lock().expect("no panic")(&path);
-    let _ = reader.get_mut().write_all(&answer);
+    let response = responder.lock().expect("no panic")(&path);
+    let _ = reader.get_mut().write_all(&response);
 }
 
 fn response(body: &str) -> Vec<u8> {
@@ -84,7 +84,7 @@ fn stream(lines: &str) -> Vec<u8> {
 }
 
 /// Responses of etcd 3.4.23 for a store whose document is `doc1` at revision 2.
-fn real_answer(path: &str) -> Vec<u8> {
+fn real_response(path: &str) -> Vec<u8> {
     const HEADER: &str = r#""header":{"cluster_id":"16290230296511005681","member_id":"4335799851407160000","revision":"2","raft_term":"2"}"#;
     const KV: &str = r#"{"key":"L2JyaXNrL3RvcG9sb2d5","create_revision":"2","mod_revision":"2","version":"1","value":"ZG9jMQ=="}"#;
     match path {
@@ -112,7 +112,7 @@ fn change() -> TopologyChange<'static> {
 
 #[test]
 fn the_fake_server_replies_like_etcd() {
-    let fake = FakeEtcd::start(real_answer);
+    let fake = FakeEtcd::start(real_response);
     let coordinator = fake.open();
     let topology = coordinator.read().unwrap();
     assert_eq!((topology.revision, topology.document), (Revision(2), Some(b"doc1".to_vec())));
@@ -126,7 +126,7 @@ fn the_fake_server_replies_like_etcd() {
 fn an_unsupported_version_is_rejected_by_name() {
     let fake = FakeEtcd::start(|path| match path {
         "/version" => response(r#"{"etcdserver":"3.5.1","etcdcluster":"3.5.0"}"#),
-        other => real_answer(other),
+        other => real_response(other),
     });
     let coordinator = fake.open();
     let error = coordinator.read().unwrap_err();
@@ -150,10 +150,10 @@ fn a_change_with_a_damaged_response_is_unknown() {
         ("another type", response(r#"{"succeeded":"yes"}"#)),
         ("unavailable", b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n".to_vec()),
     ];
-    for (name, answer) in damaged {
+    for (name, response) in damaged {
         let fake = FakeEtcd::start(move |path| match path {
-            "/v3/kv/txn" => answer.clone(),
-            other => real_answer(other),
+            "/v3/kv/txn" => response.clone(),
+            other => real_response(other),
         });
         let outcome = fake.open().change(&change());
         assert!(matches!(outcome, ChangeOutcome::Unknown(_)), "{name}: {outcome:?}");
@@ -162,7 +162,7 @@ fn a_change_with_a_damaged_response_is_unknown() {
 
 #[test]
 fn a_read_with_a_damaged_response_is_repeated_at_the_next_endpoint() {
-    let good = FakeEtcd::start(real_answer);
+    let good = FakeEtcd::start(real_response);
     for bad in ["SSH-2.0-OpenSSH\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n"] {
         let bad = FakeEtcd::start(move |_| bad.as_bytes().to_vec());
         let addresses = [bad.address.clone(), good.address.clone()];
@@ -173,19 +173,19 @@ fn a_read_with_a_damaged_response_is_repeated_at_the_next_endpoint() {
 
 /// Responses to a renewal. `term` is the raft term of the read that follows the keepalive, `lease` the lease of the
 /// node's key.
-fn renewal_answers(term: u32, lease: &'static str) -> impl FnMut(&str) -> Vec<u8> {
+fn renewal_responses(term: u32, lease: &'static str) -> impl FnMut(&str) -> Vec<u8> {
     move |path| match path {
         "/v3/kv/range" => response(&format!(
             r#"{{"header":{{"revision":"2","raft_term":"{term}"}},"kvs":[{{"key":"L3g=","value":"aTEK","create_revision":"2","mod_revision":"2","lease":"{lease}"}}]}}"#
         )),
-        other => real_answer(other),
+        other => real_response(other),
     }
 }
 
 #[test]
 fn a_renewal_counts_only_with_a_read_of_the_own_key_in_the_same_term() {
     const LEASE: u64 = 3_657_101_141_345_711_370;
-    let fake = FakeEtcd::start(renewal_answers(2, "3657101141345711370"));
+    let fake = FakeEtcd::start(renewal_responses(2, "3657101141345711370"));
     let coordinator = fake.open();
     let node = registration(1, "i1");
     let lease = Lease {
@@ -203,12 +203,12 @@ fn a_renewal_counts_only_with_a_read_of_the_own_key_in_the_same_term() {
     assert!(expires_at >= before.after(Duration::from_secs(3)));
     assert!(expires_at <= coordinator.now().after(Duration::from_secs(3)));
     // The member that replied to the keepalive was no longer the leader.
-    fake.set(renewal_answers(3, "3657101141345711370"));
+    fake.set(renewal_responses(3, "3657101141345711370"));
     let brief = Lease { ttl: LeaseTtl::at_least(Duration::from_secs(6)), ..lease.clone() };
     let error = coordinator.renew(&brief).unwrap_err();
     assert!(matches!(error, CoordinatorError::NoLeader(_)), "{error}");
     // Another process has registered the id.
-    fake.set(renewal_answers(2, "99"));
+    fake.set(renewal_responses(2, "99"));
     let error = coordinator.renew(&lease).unwrap_err();
     assert!(matches!(error, CoordinatorError::LeaseLost), "{error}");
     // For a lease that has ended, etcd 3.4.23 responds to the keepalive without a TTL.
@@ -216,7 +216,7 @@ fn a_renewal_counts_only_with_a_read_of_the_own_key_in_the_same_term() {
         "/v3/lease/keepalive" => stream(
             "{\"result\":{\"header\":{\"revision\":\"2\",\"raft_term\":\"2\"},\"ID\":\"1234\"}}\n",
         ),
-        other => real_answer(other),
+        other => real_response(other),
     });
     let error = coordinator.renew(&lease).unwrap_err();
     assert!(matches!(error, CoordinatorError::LeaseLost), "{error}");
@@ -225,13 +225,13 @@ fn a_renewal_counts_only_with_a_read_of_the_own_key_in_the_same_term() {
 #[test]
 fn an_endless_response_ends_at_its_bound() {
     let endless = |head: &str| {
-        let mut answer = format!("HTTP/1.1 200 OK\r\n{head}\r\n").into_bytes();
-        answer.resize(20 << 20, b'x');
-        answer
+        let mut response = format!("HTTP/1.1 200 OK\r\n{head}\r\n").into_bytes();
+        response.resize(20 << 20, b'x');
+        response
     };
     let fake = FakeEtcd::start(move |path| match path {
         "/v3/kv/txn" | "/v3/watch" => endless("Connection: close\r\n"),
-        other => real_answer(other),
+        other => real_response(other),
     });
     let coordinator = fake.open();
     let outcome = coordinator.change(&change());
@@ -247,17 +247,17 @@ fn an_endless_response_ends_at_its_bound() {
 }
 
 /// Changes, removes or inserts some bytes.
-fn mutate(answer: &mut Vec<u8>, random: &mut Random) {
+fn mutate(response: &mut Vec<u8>, random: &mut Random) {
     for _ in 0..=random.below(3) {
-        if answer.is_empty() {
+        if response.is_empty() {
             return;
         }
-        let at = random.below(answer.len());
+        let at = random.below(response.len());
         match random.below(4) {
-            0 => answer[at] = random.bits() as u8,
-            1 => drop(answer.remove(at)),
-            2 => answer.insert(at, *random.pick(b"\r\n{}[]\":,0-9 \0")),
-            _ => answer.truncate(at + 1),
+            0 => response[at] = random.bits() as u8,
+            1 => drop(response.remove(at)),
+            2 => response.insert(at, *random.pick(b"\r\n{}[]\":,0-9 \0")),
+            _ => response.truncate(at + 1),
         }
     }
 }
@@ -265,7 +265,7 @@ fn mutate(answer: &mut Vec<u8>, random: &mut Random) {
 #[test]
 fn mutated_responses_end_in_a_value_or_an_error() {
     let seed = u64::from(std::process::id());
-    let fake = FakeEtcd::start(real_answer);
+    let fake = FakeEtcd::start(real_response);
     for round in 0..200 {
         let mut random = Random::derived(seed, round);
         let damaged = match round % 4 {
@@ -276,11 +276,11 @@ fn mutated_responses_end_in_a_value_or_an_error() {
         };
         let mut is_left = true;
         fake.set(move |path| {
-            let mut answer = real_answer(path);
+            let mut response = real_response(path);
             if path == damaged && std::mem::take(&mut is_left) {
-                mutate(&mut answer, &mut random);
+                mutate(&mut response, &mut random);
             }
-            answer
+            response
         });
         let coordinator = fake.open();
         match round % 4 {
@@ -290,7 +290,7 @@ fn mutated_responses_end_in_a_value_or_an_error() {
                 let is_wrong = matches!(
                     outcome,
                     ChangeOutcome::Refused(
-                        CoordinatorError::BadAnswer { .. } | CoordinatorError::Unreachable(_)
+                        CoordinatorError::InvalidResponse { .. } | CoordinatorError::Unreachable(_)
                     )
                 );
                 assert!(!is_wrong, "seed {seed}, round {round}: {outcome:?}");
@@ -298,8 +298,10 @@ fn mutated_responses_end_in_a_value_or_an_error() {
             1 => {
                 // The change must not be sent before the version is known.
                 let outcome = coordinator.change(&change());
-                let is_wrong =
-                    matches!(outcome, ChangeOutcome::Unknown(CoordinatorError::BadAnswer { .. }));
+                let is_wrong = matches!(
+                    outcome,
+                    ChangeOutcome::Unknown(CoordinatorError::InvalidResponse { .. })
+                );
                 assert!(!is_wrong, "seed {seed}, round {round}: {outcome:?}");
             }
             2 => {

@@ -59,7 +59,7 @@ pub(in crate::keyspace) fn seal_slot(
 }
 
 /// Notifies clients that wait in a consumer group of a stream that the stream was deleted.
-pub(in crate::keyspace) fn note_gone(env: &Env, db: DbIndex, entry: &Entry) {
+pub(in crate::keyspace) fn note_removed(env: &Env, db: DbIndex, entry: &Entry) {
     if crate::types::kind_of(entry) == ValueKind::Stream {
         env.note_ready(db, entry.key());
     }
@@ -68,9 +68,9 @@ pub(in crate::keyspace) fn note_gone(env: &Env, db: DbIndex, entry: &Entry) {
 /// Sends the notifications for a key that was removed because it had expired.
 pub(in crate::keyspace) fn after_expiry(env: &Env, db: DbIndex, entry: Entry) {
     env.tally.expired.add(1);
-    note_gone(env, db, &entry);
+    note_removed(env, db, &entry);
     if !env.hooks.get().is_empty() {
-        crate::keyspace::tracking::nobody_changed(env, entry.key());
+        crate::keyspace::tracking::changed_by_no_client(env, entry.key());
         notify(env, db, entry.key(), EventClass::EXPIRED, "expired");
         propagate_removal(env, db, entry.key(), env.settings.lazy_expire);
     }
@@ -79,9 +79,9 @@ pub(in crate::keyspace) fn after_expiry(env: &Env, db: DbIndex, entry: Entry) {
 
 /// Sends the notifications for a key that was evicted.
 pub(in crate::keyspace) fn after_eviction(env: &Env, db: DbIndex, entry: &Entry) {
-    note_gone(env, db, entry);
+    note_removed(env, db, entry);
     if !env.hooks.get().is_empty() {
-        crate::keyspace::tracking::nobody_changed(env, entry.key());
+        crate::keyspace::tracking::changed_by_no_client(env, entry.key());
         notify(env, db, entry.key(), EventClass::EVICTED, "evicted");
         propagate_removal(env, db, entry.key(), env.settings.lazy_eviction);
     }
@@ -125,7 +125,7 @@ pub(crate) fn discard_value(env: &Env, value: Value) {
 /// value.
 #[cold]
 pub(in crate::keyspace) fn free_value(env: &Env, db: DbIndex, entry: &mut StoredMut<'_>) {
-    note_gone(env, db, entry);
+    note_removed(env, db, entry);
     if let Some(value) = entry.object_mut()
         && !value.is_light()
     {

@@ -158,15 +158,15 @@ fn spans_and_events_have_the_names_of_opentelemetry_and_no_keys() {
 #[derive(Clone, Default)]
 struct Recorder(Arc<Mutex<BTreeMap<String, f64>>>);
 
-struct Figure(Recorder, String);
+struct Metric(Recorder, String);
 
-impl Figure {
+impl Metric {
     fn add(&self, more: f64) {
         *self.0.0.lock().expect("not poisoned").entry(self.1.clone()).or_default() += more;
     }
 }
 
-impl metrics::CounterFn for Figure {
+impl metrics::CounterFn for Metric {
     fn increment(&self, more: u64) {
         self.add(more as f64);
     }
@@ -174,7 +174,7 @@ impl metrics::CounterFn for Figure {
     fn absolute(&self, _: u64) {}
 }
 
-impl metrics::GaugeFn for Figure {
+impl metrics::GaugeFn for Metric {
     fn increment(&self, more: f64) {
         self.add(more);
     }
@@ -186,7 +186,7 @@ impl metrics::GaugeFn for Figure {
     fn set(&self, _: f64) {}
 }
 
-impl metrics::HistogramFn for Figure {
+impl metrics::HistogramFn for Metric {
     fn record(&self, seconds: f64) {
         assert!((0.0..60.0).contains(&seconds));
         self.add(1.0);
@@ -194,11 +194,11 @@ impl metrics::HistogramFn for Figure {
 }
 
 impl Recorder {
-    fn figure(&self, key: &metrics::Key) -> Arc<Figure> {
+    fn metric(&self, key: &metrics::Key) -> Arc<Metric> {
         let labels = key.labels().filter(|label| !label.key().starts_with("server."));
         let labels: Vec<_> =
             labels.map(|label| format!("{}={}", label.key(), label.value())).collect();
-        Arc::new(Figure(self.clone(), format!("{} {}", key.name(), labels.join(" "))))
+        Arc::new(Metric(self.clone(), format!("{} {}", key.name(), labels.join(" "))))
     }
 }
 
@@ -228,11 +228,11 @@ impl metrics::Recorder for Recorder {
     }
 
     fn register_counter(&self, key: &metrics::Key, _: &metrics::Metadata<'_>) -> metrics::Counter {
-        metrics::Counter::from_arc(self.figure(key))
+        metrics::Counter::from_arc(self.metric(key))
     }
 
     fn register_gauge(&self, key: &metrics::Key, _: &metrics::Metadata<'_>) -> metrics::Gauge {
-        metrics::Gauge::from_arc(self.figure(key))
+        metrics::Gauge::from_arc(self.metric(key))
     }
 
     fn register_histogram(
@@ -240,7 +240,7 @@ impl metrics::Recorder for Recorder {
         key: &metrics::Key,
         _: &metrics::Metadata<'_>,
     ) -> metrics::Histogram {
-        metrics::Histogram::from_arc(self.figure(key))
+        metrics::Histogram::from_arc(self.metric(key))
     }
 }
 
@@ -259,7 +259,7 @@ fn metrics_count_commands_by_name_and_outcome_and_connections() {
             let pending = db.set("secret", "y");
             let mut pending = Box::pin(pending);
             assert!(futures_util::poll!(&mut pending).is_pending());
-            let figures = recorder.0.lock().expect("not poisoned").clone();
+            let recorded = recorder.0.lock().expect("not poisoned").clone();
             let redis = "db.system.name=redis";
             let operation = format!("db.client.operation.duration {redis} db.operation.name");
             let expected = [
@@ -273,7 +273,7 @@ fn metrics_count_commands_by_name_and_outcome_and_connections() {
                 ),
                 (format!("{operation}=SET db.namespace=0"), 3.0),
             ];
-            assert_eq!(figures, BTreeMap::from(expected));
+            assert_eq!(recorded, BTreeMap::from(expected));
         });
     });
 }

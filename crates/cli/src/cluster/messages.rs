@@ -2,7 +2,7 @@
 
 use super::Done;
 use crate::screen;
-use crate::session::Told;
+use crate::session::AlreadyReported;
 use std::io::BufRead;
 
 /// Maximum length of an answer.
@@ -38,9 +38,9 @@ pub(super) fn error(text: &str) {
 }
 
 /// Prints an error, and returns the failure of the command.
-pub(super) fn fail<T>(text: &str) -> Result<T, Told> {
+pub(super) fn fail<T>(text: &str) -> Result<T, AlreadyReported> {
     error(text);
-    Err(Told)
+    Err(AlreadyReported)
 }
 
 /// Prints plain text.
@@ -50,7 +50,7 @@ pub(super) fn say(text: &str) {
 }
 
 /// Prompts for a line; `None` at the end of input.
-pub(super) fn ask(question: &str) -> Option<String> {
+pub(super) fn prompt(question: &str) -> Option<String> {
     say(question);
     let mut line = Vec::new();
     let mut stdin = std::io::Read::take(std::io::stdin().lock(), ANSWER_BYTES_MAX);
@@ -65,8 +65,8 @@ pub(super) fn confirm(question: &str, is_agreed: bool) -> Done {
     if is_agreed {
         return Ok(());
     }
-    match ask(&format!("{question} (type 'yes' to accept): ")) {
+    match prompt(&format!("{question} (type 'yes' to accept): ")) {
         Some(answer) if answer.eq_ignore_ascii_case("yes") => Ok(()),
-        _ => Err(Told),
+        _ => Err(AlreadyReported),
     }
 }
