@@ -7,6 +7,7 @@
 
 pub mod acted;
 pub mod aof;
+pub mod browser;
 pub mod changes;
 pub mod client_commands;
 pub mod exposition;

@@ -51,7 +51,15 @@ impl WebSocket {
     /// # Errors
     /// The status of the response that rejects it.
     pub fn connect(port: &Port, path: &str, headers: &str) -> Result<WebSocket, u16> {
-        let stream = TcpStream::connect(("127.0.0.1", port.number())).expect("a connection");
+        WebSocket::connect_to(port.number(), path, headers)
+    }
+
+    /// Opens a WebSocket to a port that this process has not claimed.
+    ///
+    /// # Errors
+    /// The status of the response that rejects it.
+    pub fn connect_to(port: u16, path: &str, headers: &str) -> Result<WebSocket, u16> {
+        let stream = TcpStream::connect(("127.0.0.1", port)).expect("a connection");
         stream.set_read_timeout(Some(DEADLINE)).expect("a timeout that is not zero");
         let mut socket = WebSocket { stream, input: Vec::new(), binary: Vec::new() };
         socket.send_bytes(format!("GET {path} HTTP/1.1\r\n{headers}\r\n").as_bytes());

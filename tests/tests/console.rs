@@ -52,9 +52,13 @@ fn the_page_and_its_files_have_a_strict_policy() {
         assert_eq!(root.header("x-content-type-options"), "nosniff");
         let files = root.body.split('"').filter(|word| word.starts_with("/console/"));
         let files: Vec<&str> = files.collect();
-        assert!(files.len() >= 2, "{}", root.body);
+        assert!(files.len() >= 3, "{}", root.body);
         for file in files {
-            let kind = if file.ends_with(".css") { "text/css" } else { "text/javascript" };
+            let kind = match file.rsplit_once('.') {
+                Some((_, "css")) => "text/css",
+                Some((_, "svg")) => "image/svg+xml",
+                _ => "text/javascript",
+            };
             let file = page(file, &host);
             assert_eq!((file.status, file.header("content-type").contains(kind)), (200, true));
         }

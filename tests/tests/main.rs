@@ -41,6 +41,7 @@ mod command_table;
 mod comparison;
 mod config;
 mod console;
+mod console_browser;
 mod crash;
 mod declared_keys;
 mod diagnostics;

@@ -217,6 +217,8 @@ fn archive(places: &Places, machine: &str, built: &str) -> Result<()> {
     for part in ["man", "completions", "brisk.conf"] {
         run(Command::new("cp").arg("-r").arg(places.derived.join(part)).arg(&directory))?;
     }
+    // The pictures of the pages.
+    run(Command::new("cp").arg("-r").arg(workspace_root().join("docs/images")).arg(&folder))?;
     for paper in PAPERS {
         let name = Path::new(paper).file_name().context("a paper without a name")?;
         fs::copy(workspace_root().join(paper), directory.join(name)).context(*paper)?;

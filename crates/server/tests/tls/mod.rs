@@ -5,6 +5,7 @@
 mod certificates;
 mod client;
 mod cluster;
+mod console;
 mod hostile;
 mod http;
 mod link;

@@ -24,6 +24,7 @@ macro_rules! assets {
 const ASSETS: &[Asset] = assets! {
     "index.html": "text/html; charset=utf-8",
     "console.css": "text/css; charset=utf-8",
+    "icon.svg": "image/svg+xml",
     "bytes.js": SCRIPT,
     "clients.js": SCRIPT,
     "collection.js": SCRIPT,
