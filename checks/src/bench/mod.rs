@@ -10,7 +10,7 @@
 //! - [`blocking`]: blocking clients. [`pubsub`]: messages to many subscribers.
 //! - [`types`]: commands on collections, and the memory of collections. [`huge`]: values of millions of elements.
 //! - [`expiry`]: keys that expire at the same time.
-//! - [`clients`]: CLIENT LIST with ten thousand clients. [`tracking`]: client-side caching.
+//! - [`clients`]: CLIENT LIST with ten thousand clients. [`tracking`]: client-side caching. [`consoles`]: open consoles.
 //! - [`transactions`]: MULTI and EXEC. [`persistence`]: snapshots during writes.
 //! - [`log`]: the append-only file. [`replication`]: primaries and replicas.
 //! - [`strings`]: strings of 256 MB. [`start`]: loading a file at startup.
@@ -21,6 +21,7 @@
 
 mod blocking;
 mod clients;
+mod consoles;
 mod every;
 mod expiry;
 mod generator;
@@ -190,6 +191,11 @@ const CASES: &[Case] = &[
         name: "client-list",
         about: "CLIENT LIST of 10,000 clients in a loop while 50 work",
         run: clients::list,
+    },
+    Case {
+        name: "consoles",
+        about: "PING with 10,000 changed keys per second, next to ten consoles and to none",
+        run: consoles::consoles,
     },
     Case {
         name: "churn",
