@@ -225,10 +225,11 @@ impl Browser {
         self.call("Input.dispatchKeyEvent", &event);
     }
 
-    /// Chooses an option of a `select` element by its value.
+    /// Chooses an option of a `select` element by its value, once the element is there.
     #[track_caller]
     pub fn choose(&mut self, selector: &str, value: &str) {
         let (selector, value) = (json!(selector), json!(value));
+        self.wait_for(&format!("find({selector})"));
         self.evaluate(&format!(
             "(() => {{
                 const element = find({selector});

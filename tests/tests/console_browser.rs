@@ -81,6 +81,16 @@ impl Console {
         self.browser.wait_for("count('.prompt input:not([readonly])') === 1");
     }
 
+    /// Saves the open dialog, and waits until the page has read the key again: it then replaces the element that shows
+    /// the value.
+    #[track_caller]
+    fn save(&mut self, element: &str) {
+        self.browser.evaluate(&format!("void find('{element}').setAttribute('data-before', '')"));
+        self.browser.click("dialog button", Some("Save"));
+        self.browser
+            .wait_for(&format!("!find('dialog') && count('{element}:not([data-before])') === 1"));
+    }
+
     /// Checks that the page has thrown no exception, has not violated its content security policy, and has not failed
     /// to load anything.
     #[track_caller]
@@ -188,7 +198,7 @@ fn keys_are_listed_by_type_and_edited_without_loss() {
     console.browser.wait_for("count('main tbody tr') === 2 && shows('main tbody tr', 'second')");
     console.browser.click("main tbody tr:nth-child(1) button", Some("Edit…"));
     console.browser.fill("dialog textarea", "<b>edited</b> \"ü\"");
-    console.browser.click("dialog button", Some("Save"));
+    console.save("main tbody");
     console
         .browser
         .wait_for("shows('main tbody tr:nth-child(1)', '<b>edited</b>') && !find('dialog')");
@@ -202,12 +212,11 @@ fn keys_are_listed_by_type_and_edited_without_loss() {
     console.browser.wait_for("shows('pre.value', '\\\\x00\\\\xfe\\\\\\\\')");
     console.browser.click("main button", Some("Edit…"));
     console.browser.wait_for("find('dialog textarea').value === '\\\\x00\\\\xfe\\\\\\\\'");
-    console.browser.click("dialog button", Some("Save"));
-    console.browser.wait_for("!find('dialog')");
+    console.save("pre.value");
     assert_eq!(client.call(&[b"GET", binary]).to_string(), r#""\x00\xfe\\""#);
     console.browser.click("main button", Some("Edit…"));
     console.browser.fill("dialog textarea", "\\xfd\\x00text");
-    console.browser.click("dialog button", Some("Save"));
+    console.save("pre.value");
     console.browser.wait_for("shows('pre.value', '\\\\xfd\\\\x00text') && !find('dialog')");
     assert_eq!(client.call(&[b"GET", binary]).to_string(), r#""\xfd\x00text""#);
     // A value that has changed since the page read it is not overwritten.

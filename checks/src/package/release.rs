@@ -218,7 +218,7 @@ fn archive(places: &Places, machine: &str, built: &str) -> Result<()> {
         run(Command::new("cp").arg("-r").arg(places.derived.join(part)).arg(&directory))?;
     }
     // The pictures of the pages.
-    run(Command::new("cp").arg("-r").arg(workspace_root().join("docs/images")).arg(&folder))?;
+    run(Command::new("cp").arg("-r").arg(workspace_root().join("docs/images")).arg(&directory))?;
     for paper in PAPERS {
         let name = Path::new(paper).file_name().context("a paper without a name")?;
         fs::copy(workspace_root().join(paper), directory.join(name)).context(*paper)?;
