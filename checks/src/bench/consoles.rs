@@ -9,6 +9,7 @@ use anyhow::{Context, Result, ensure};
 use brisk_differential::peer::Peer;
 use brisk_testkit::port::Port;
 use brisk_testkit::server::{Server, cpu_ns};
+use brisk_testkit::wait::holds_within;
 use brisk_testkit::words::encode_into;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -103,9 +104,14 @@ fn write(server: &Server, done: &AtomicBool) -> Result<()> {
         }
         sent += WRITES_PER_BATCH;
         let due = begun + Duration::from_secs_f64(sent as f64 / WRITES_PER_SECOND as f64);
-        std::thread::sleep(due.saturating_duration_since(Instant::now()));
+        wait_for(due, done);
     }
     Ok(())
+}
+
+/// Waits until `due`, or until the measurement is over.
+fn wait_for(due: Instant, done: &AtomicBool) {
+    holds_within(due.saturating_duration_since(Instant::now()), || done.load(Ordering::Relaxed));
 }
 
 /// Opens a WebSocket as the page does, and subscribes to its events.
@@ -144,9 +150,7 @@ fn refresh(consoles: &[TcpStream], done: &AtomicBool) -> Result<()> {
             send(console, 2, b"SCAN 0 COUNT 200\r\n")?;
         }
         due += REFRESH;
-        while !done.load(Ordering::Relaxed) && Instant::now() < due {
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        wait_for(due, done);
     }
     Ok(())
 }

@@ -10,7 +10,8 @@
 //! - [`blocking`]: blocking clients. [`pubsub`]: messages to many subscribers.
 //! - [`types`]: commands on collections, and the memory of collections. [`huge`]: values of millions of elements.
 //! - [`expiry`]: keys that expire at the same time.
-//! - [`clients`]: CLIENT LIST with ten thousand clients. [`tracking`]: client-side caching. [`consoles`]: open consoles.
+//! - [`clients`]: CLIENT LIST with ten thousand clients. [`consoles`]: ten open consoles.
+//! - [`tracking`]: client-side caching.
 //! - [`transactions`]: MULTI and EXEC. [`persistence`]: snapshots during writes.
 //! - [`log`]: the append-only file. [`replication`]: primaries and replicas.
 //! - [`strings`]: strings of 256 MB. [`start`]: loading a file at startup.
