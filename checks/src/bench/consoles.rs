@@ -23,7 +23,7 @@ const WRITES_PER_SECOND: u64 = 10_000;
 const WRITES_PER_BATCH: u64 = 50;
 /// Both sides are measured for this long in each round.
 const MEASURED: Duration = Duration::from_secs(10);
-/// The time between two requests of a console, like that of a table that is refreshed.
+/// The time between two requests of a console, as in the page.
 const REFRESH: Duration = Duration::from_secs(1);
 
 /// Measures the round trips of one client, alternately without and with consoles.
@@ -141,13 +141,13 @@ fn send(mut stream: &TcpStream, opcode: u8, payload: &[u8]) -> Result<()> {
     Ok(stream.write_all(&frame)?)
 }
 
-/// Lists keys in every console once per second.
+/// Requests in every console, once per second, what the overview of the page requests.
 fn refresh(consoles: &[TcpStream], done: &AtomicBool) -> Result<()> {
     load_from_here()?;
     let mut due = Instant::now();
     while !done.load(Ordering::Relaxed) {
         for console in consoles {
-            send(console, 2, b"SCAN 0 COUNT 200\r\n")?;
+            send(console, 2, b"LATENCY HISTOGRAM\r\n")?;
         }
         due += REFRESH;
         wait_for(due, done);
