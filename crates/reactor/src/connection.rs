@@ -62,10 +62,16 @@ impl Connection {
         !self.paused && !self.finished && self.closing.is_none() && self.doomed.is_none()
     }
 
+    /// Returns true if the connection does not read now, but will read again.
+    #[inline]
+    pub(crate) fn reads_later(&self) -> bool {
+        self.paused && !self.finished && self.closing.is_none()
+    }
+
     /// Returns true if a hang-up must be watched for because the connection does not read.
     #[inline]
     pub(crate) fn watches_hang_up(&self) -> bool {
-        self.paused && !self.finished && !self.hung_up && self.closing.is_none()
+        self.reads_later() && !self.hung_up
     }
 
     /// Returns the reason to close the connection now, or `None` if it stays open.

@@ -257,9 +257,8 @@ impl Control {
     /// the peer has sent can still be read. A TCP connection with an error was reset.
     pub(crate) fn may_have_unread_bytes(&mut self, token: Token, is_error: bool) -> bool {
         let slot = self.slab.get(token);
-        let is_paused = slot.is_some_and(|slot| slot.paused && !slot.finished);
-        let is_open = slot.is_some_and(|slot| slot.closing.is_none() && slot.doomed.is_none());
-        is_paused && is_open && (!is_error || self.peer_addr(token) == PeerAddr::Unix)
+        let reads_later = slot.is_some_and(|slot| slot.reads_later() && slot.doomed.is_none());
+        reads_later && (!is_error || self.peer_addr(token) == PeerAddr::Unix)
     }
 
     /// Returns the local address. Each call makes one system call.
