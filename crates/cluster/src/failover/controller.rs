@@ -185,9 +185,7 @@ impl Controller {
         let why = match found {
             Search::Found { run, offset } => {
                 let why = self.reason(shard, situation, offset, restarted);
-                let promotion = promotion(shard, run, TermCause::Failover, why);
-                let while_absent = restarted.is_none().then_some(shard.primary);
-                return Decision::Promote { promotion, while_absent };
+                return Decision::Promote(promotion(shard, run, TermCause::Failover, why));
             }
             Search::Query(nodes) => return Decision::Query { shard: shard.id, nodes },
             Search::None(why) => why,

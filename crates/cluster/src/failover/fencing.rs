@@ -2,7 +2,7 @@
 //! while the machine is suspended.
 
 use crate::document::{Shard, TermCause};
-use crate::id::{ShardId, Term};
+use crate::id::{Incarnation, NodeRun, ShardId, Term};
 
 /// The lease of a node, as the node sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -135,6 +135,26 @@ impl LeaseHorizon {
     }
 }
 
+/// The last registration of a node that another node has seen. It may be outdated: the watch of registrations can be
+/// later than the document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SeenRegistration {
+    pub incarnation: Incarnation,
+    /// The coordinator's revision at which the process registered.
+    pub revision: u64,
+}
+
+impl SeenRegistration {
+    /// True if this is the registration of a process later than `primary`. `named_at` is the coordinator's revision of
+    /// a document that names `primary`, or `None` if it is unknown. An earlier process has registered before that
+    /// revision, because a process registers before it becomes the primary. O(1).
+    #[must_use]
+    pub fn is_later_than(self, primary: NodeRun, named_at: Option<u64>) -> bool {
+        self.incarnation != primary.incarnation
+            && named_at.is_some_and(|named_at| self.revision > named_at)
+    }
+}
+
 /// The facts known to a node that begins a term as the primary.
 #[derive(Debug, Clone, Copy)]
 pub struct NewTerm {
@@ -149,7 +169,8 @@ pub struct NewTerm {
     pub horizon: LeaseHorizon,
     /// The acknowledgements that the node has sent. It sends no more.
     pub acks: SentAcks,
-    /// The process of the previous primary has ended: a later process of that node is registered.
+    /// The process of the previous primary has ended, because a later process of that node is registered
+    /// ([`SeenRegistration::is_later_than`]).
     pub is_primary_restarted: bool,
 }
 
@@ -252,6 +273,21 @@ mod tests {
         let horizon = LeaseHorizon::at_start(9_000, 5_000);
         assert_eq!(serves_from_ms(&NewTerm { horizon, ..restarted }), 9_000 + 5_700);
         assert_eq!(serves_from_ms(&NewTerm { has_expiring_leases: false, ..failover }), 10_000);
+    }
+
+    #[test]
+    fn a_registration_proves_a_restart_only_if_it_is_later_than_the_document() {
+        let node = three_shards().shards[0].primary;
+        let primary = NodeRun { node, incarnation: Incarnation(3) };
+        let is_later = |incarnation, revision, named_at| {
+            let incarnation = Incarnation(incarnation);
+            SeenRegistration { incarnation, revision }.is_later_than(primary, named_at)
+        };
+        // Incarnations are random, so they have no order.
+        assert!(is_later(2, 11, Some(10)) && is_later(4, 11, Some(10)));
+        assert!(!is_later(3, 11, Some(10)), "the primary itself");
+        assert!(!is_later(2, 9, Some(10)), "an earlier process");
+        assert!(!is_later(2, 11, None), "no order is known");
     }
 
     #[test]

@@ -12,9 +12,8 @@
 //! Safety rests on five rules:
 //! - A node serves only until its lease deadline by its own clock.
 //! - A renewal counts only once the node has installed the document of the renewal's revision.
-//! - A promotion because of an ended lease must not take effect if the holder has registered again and serves. Either
-//!   the promotion's transaction checks that the lease is still absent ([`Decision::Promote`]), or a node that lost its
-//!   lease serves only after its change [`reassert`](crate::change::reassert) was committed.
+//! - A promotion because of an ended lease must not take effect if the holder has registered again and serves. So a
+//!   node that registers serves only after its change [`reassert`](crate::change::reassert) was committed.
 //! - After a forced promotion, the new primary waits until the lease of the previous primary must have ended. Every
 //!   node of the shard records this time, in case the new primary is lost before then.
 //! - A primary may serve without its coordinator for a limited window after it sent the data that every replica has
@@ -32,8 +31,8 @@ pub use candidates::why_not_promoted;
 pub use controller::{Controller, QUERY_MS_MAX, STORM_TTLS_MAX};
 pub use detector::{FailureDetector, SeenNodes, failure_delay_ms};
 pub use fencing::{
-    CoordinatorLoss, Lease, LeaseHorizon, NewTerm, ReplicaAcks, SentAcks, ack_window_ms, margin_ms,
-    may_serve, serves_from_ms,
+    CoordinatorLoss, Lease, LeaseHorizon, NewTerm, ReplicaAcks, SeenRegistration, SentAcks,
+    ack_window_ms, margin_ms, may_serve, serves_from_ms,
 };
 
 use crate::change::{ChangeError, Edit, Promotion, correct_member, form, promote};
@@ -95,9 +94,9 @@ pub enum Decision {
     LeaveOut { node: NodeId, empty: usize, wanted: usize },
     /// Correct the address of a member.
     Correct(NodeId),
-    /// Make a replica the primary. Unless nodes reassert themselves, the transaction also checks that the node
-    /// `while_absent` has no lease. Otherwise that node could register again and serve alongside the new primary.
-    Promote { promotion: Promotion, while_absent: Option<NodeId> },
+    /// Make a replica the primary. The old primary may register again before this change is committed: it serves only
+    /// after a change that confirms its role ([`crate::change::reassert`]), so only one of the two changes succeeds.
+    Promote(Promotion),
     /// Let a restarted primary resume, with the dataset that it has.
     Resume { promotion: Promotion, dataset: Dataset },
     /// Request status reports from these nodes, which may succeed the primary of the shard.
@@ -124,7 +123,7 @@ impl Decision {
                 Some(registration) => correct_member(&topology, change, registration),
                 None => Err(ChangeError::UnknownNode(node.to_string())),
             },
-            Decision::Promote { promotion, .. } | Decision::Resume { promotion, .. } => {
+            Decision::Promote(promotion) | Decision::Resume { promotion, .. } => {
                 promote(&topology, change, promotion)
             }
             _ => Ok(None),

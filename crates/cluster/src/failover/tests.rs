@@ -69,7 +69,7 @@ impl World {
 
     fn promoted(&mut self) -> Promotion {
         match &self.decide()[..] {
-            [Decision::Promote { promotion, .. } | Decision::Resume { promotion, .. }] => {
+            [Decision::Promote(promotion) | Decision::Resume { promotion, .. }] => {
                 promotion.clone()
             }
             other => panic!("{other:?}"),
@@ -116,7 +116,7 @@ fn an_ended_lease_promotes_the_replica_with_the_highest_offset() {
         cause: TermCause::Failover,
         why,
     };
-    assert_eq!(decisions, [Decision::Promote { promotion, while_absent: Some(node(1)) }]);
+    assert_eq!(decisions, [Decision::Promote(promotion)]);
     let (registered, statuses, pongs) = (&world.registered, &world.statuses, &world.pongs);
     let topology = world.topology.as_ref();
     let situation = Situation { topology, registered, statuses, pongs, now_ms: world.now_ms };
@@ -228,7 +228,7 @@ fn a_restarted_primary_gives_way_to_a_valid_replica() {
     world.report(4, |_| ());
     world.report(5, |_| ());
     match &world.decide()[..] {
-        [Decision::Promote { promotion, while_absent: None }] => assert_eq!(promotion.to, run(4)),
+        [Decision::Promote(promotion)] => assert_eq!(promotion.to, run(4)),
         other => panic!("{other:?}"),
     }
 }
@@ -314,11 +314,11 @@ fn when_most_leases_end_at_once_the_controller_waits_and_pings() {
     let decisions = world.decide();
     let is_of = |shard| move |decision: &Decision| matches!(decision, Decision::NoCandidate { shard: s, .. } if *s == shard);
     assert!(decisions.iter().any(is_of(shard_id(3))), "{decisions:?}");
-    assert!(!decisions.iter().any(|decision| matches!(decision, Decision::Promote { .. })));
+    assert!(!decisions.iter().any(|decision| matches!(decision, Decision::Promote(_))));
     world.now_ms = began + 9_000;
     world.pongs = [(node(1), began + 8_900)].into();
     world.report(4, |status| status.last_contact_ms = Some(0));
-    let is_promoted = |decision: &Decision| matches!(decision, Decision::Promote { .. });
+    let is_promoted = |decision: &Decision| matches!(decision, Decision::Promote(_));
     assert!(world.decide().iter().any(is_promoted));
 }
 

@@ -25,12 +25,11 @@ pub(crate) enum Renewal {
     Replaced,
 }
 
-/// A change under way: the version that it expects, and the node that must have no lease.
+/// A change under way, and the version that it expects.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     pub(crate) expected: u64,
     pub(crate) document: Rc<Topology>,
-    pub(crate) while_absent: Option<NodeId>,
 }
 
 /// Document, leases and the history of changes.
@@ -106,8 +105,7 @@ impl Coordinator {
     /// make before they install it.
     pub(crate) fn change(&mut self, request: &Request, now_ms: u64) -> bool {
         self.expire(now_ms);
-        let is_absent = request.while_absent.is_none_or(|node| !self.leases.contains_key(&node));
-        if request.expected != self.revision || !is_absent {
+        if request.expected != self.revision {
             return false;
         }
         let old = self.document.as_deref();

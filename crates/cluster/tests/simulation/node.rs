@@ -1,11 +1,11 @@
 //! The model of a node.
 
-use crate::coordinator::HeldLease;
 use brisk_cluster::document::{
     Dataset, InstallError, NodeRole, NodeStatus, Registration, Topology, check_installation,
 };
 use brisk_cluster::failover::{
-    CoordinatorLoss, Lease, LeaseHorizon, NewTerm, ReplicaAcks, SentAcks, may_serve, serves_from_ms,
+    CoordinatorLoss, Lease, LeaseHorizon, NewTerm, ReplicaAcks, SeenRegistration, SentAcks,
+    may_serve, serves_from_ms,
 };
 use brisk_cluster::id::{ChangeId, Epoch, Incarnation, NodeId, NodeRun, ShardId, Term};
 use brisk_cluster::map::{MapRole, RouteState, SlotMap};
@@ -39,6 +39,8 @@ pub(crate) struct Node {
     /// not looked up in the document each time.
     shard: Option<(SlotId, Vec<NodeId>)>,
     lease: Option<Lease>,
+    /// The last registration of each node that this node has seen.
+    registered: BTreeMap<NodeId, SeenRegistration>,
     /// The number of the lease that this process holds, as far as it knows. Without one it registers.
     pub(crate) lease_number: Option<u64>,
     /// The lease was lost, and the node has not reasserted itself as a primary. Its renewals do not count.
@@ -80,6 +82,7 @@ impl Node {
             map: SlotMap::new(None, run),
             shard: None,
             lease: None,
+            registered: BTreeMap::new(),
             lease_number: None,
             must_reassert: false,
             reassertion: None,
@@ -115,6 +118,7 @@ impl Node {
         self.is_up = true;
         self.paused_until_ms = now_ms;
         (self.lease, self.lease_number) = (None, None);
+        self.registered.clear();
         (self.last_contact_ms, self.serves_from_ms) = (None, 0);
         (self.must_reassert, self.reassertion, self.handing_over) = (false, None, None);
         if !keeps_data || self.offset == 0 {
@@ -142,14 +146,18 @@ impl Node {
         (self.map.role() == MapRole::Replica).then_some(shard.primary)
     }
 
-    /// Installs a document unless it is older. `leases` are those that the node knows.
-    pub(crate) fn install(
-        &mut self,
-        document: Option<&Rc<Topology>>,
-        leases: &BTreeMap<NodeId, HeldLease>,
-        now_ms: u64,
-        ttl_ms: u64,
-    ) {
+    /// Records that a run has registered.
+    pub(crate) fn note_registration(&mut self, run: NodeRun, revision: u64) {
+        let seen = SeenRegistration { incarnation: run.incarnation, revision };
+        let known = self.registered.entry(run.node).or_insert(seen);
+        // Two registrations between two documents have the same revision here, unlike in etcd.
+        if (known.revision, known.incarnation) < (revision, run.incarnation) {
+            *known = seen;
+        }
+    }
+
+    /// Installs a document unless it is older.
+    pub(crate) fn install(&mut self, document: Option<&Rc<Topology>>, now_ms: u64, ttl_ms: u64) {
         let Some(document) = document else { return };
         if self.installed.as_ref().is_some_and(|installed| Rc::ptr_eq(installed, document)) {
             return;
@@ -173,8 +181,10 @@ impl Node {
         let primary = before_document.as_ref().filter(|_| is_next);
         let primary = primary.and_then(|old| old.shard(shard.id)?.primary_run());
         let is_primary_restarted = primary.is_some_and(|old| {
-            let registered = leases.get(&old.node).map(|held| held.registration.incarnation);
-            registered.is_some_and(|registered| registered > old.incarnation)
+            let registered = self.registered.get(&old.node);
+            // Every change raises the revision and the epoch by one.
+            let named_at = before_document.as_ref().map(|before| before.epoch.0);
+            registered.is_some_and(|registered| registered.is_later_than(old, named_at))
         });
         let installed_ms = self.local_ms(now_ms);
         self.horizon.note_term(before.1, shard, installed_ms, ttl_ms);

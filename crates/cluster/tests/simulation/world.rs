@@ -83,6 +83,12 @@ enum Event {
         node: usize,
         document: Rc<Topology>,
     },
+    /// A node learns that a run has registered.
+    RegistrationSeen {
+        node: usize,
+        run: NodeRun,
+        revision: u64,
+    },
     Restart {
         node: usize,
         keeps_data: bool,
@@ -128,8 +134,6 @@ struct SimController {
 /// One run.
 pub(crate) struct World {
     seed: u64,
-    /// True if nodes that lost their lease reassert themselves. Otherwise promotions check that the lease is absent.
-    reasserts: bool,
     loss: CoordinatorLoss,
     settings: FailoverSettings,
     now_ms: u64,
@@ -147,11 +151,11 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new(seed: u64) -> World {
         let mut random = Random::new(seed);
-        let loss = match seed / 2 % 2 {
+        let loss = match seed % 2 {
             0 => CoordinatorLoss::Safe,
             _ => CoordinatorLoss::Availability,
         };
-        let settings = settings((seed / 4).is_multiple_of(3));
+        let settings = settings((seed / 2).is_multiple_of(3));
         let nodes = (1..=NODES).map(|n| {
             let error = random.below(20_000) as i64 - 10_000;
             let mut bytes = [0; 20];
@@ -168,7 +172,6 @@ impl World {
         };
         let mut world = World {
             seed,
-            reasserts: seed.is_multiple_of(2),
             loss,
             settings,
             now_ms: 0,
@@ -254,6 +257,9 @@ impl World {
             Event::RenewArrives { .. } => self.renew_arrives(event),
             Event::RenewReply { .. } => self.renew_reply(event),
             Event::WatchArrives { node, document } => self.watch_arrives(node, document),
+            Event::RegistrationSeen { node, run, revision } => {
+                self.registration_seen(node, run, revision);
+            }
             Event::Restart { node, keeps_data } => {
                 self.nodes[node].restart(keeps_data, self.now_ms, TTL_MS);
             }
@@ -296,6 +302,14 @@ impl World {
         let run = registration.run();
         let renewal =
             self.coordinator.renew(Registration::clone(registration), number, self.now_ms);
+        if let Renewal::Granted(_) = renewal {
+            // Revisions of registrations lie between those of documents.
+            let revision = self.coordinator.revision + 1;
+            for node in 0..self.nodes.len() {
+                let delay = self.delay_ms();
+                self.after(delay, Event::RegistrationSeen { node, run, revision });
+            }
+        }
         if renewal != Renewal::Replaced {
             let (delay, document) = (self.delay_ms(), self.coordinator.document.clone());
             self.after(delay, Event::RenewReply { node, run, sent_ms, document, renewal });
@@ -320,11 +334,11 @@ impl World {
             }
             Renewal::Granted(number) => {
                 this_node.lease_number = Some(number);
-                this_node.must_reassert |= self.reasserts;
+                this_node.must_reassert = true;
             }
             Renewal::Renewed | Renewal::Replaced => {}
         }
-        this_node.install(document.as_ref(), &self.coordinator.leases, now_ms, TTL_MS);
+        this_node.install(document.as_ref(), now_ms, TTL_MS);
         this_node.renewed(sent_ms, TTL_MS);
         // A renewal need not bring a later document: the change of a planned switch may be lost or still under way.
         if this_node.must_reassert || this_node.handing_over.is_some() {
@@ -343,7 +357,7 @@ impl World {
         let expected = document.epoch.0;
         let Ok(Some(document)) = reassert(document, change, it.run) else { return };
         it.reassertion = Some(change);
-        let request = Request { expected, document: Rc::new(document), while_absent: None };
+        let request = Request { expected, document: Rc::new(document) };
         self.totals.reasserted += 1;
         let delay = self.delay_ms();
         self.after(delay, Event::ChangeArrives { controller: None, request });
@@ -359,7 +373,19 @@ impl World {
             let delay = it.paused_until_ms - now_ms;
             return self.after(delay, Event::WatchArrives { node, document });
         }
-        it.install(Some(&document), &self.coordinator.leases, now_ms, TTL_MS);
+        it.install(Some(&document), now_ms, TTL_MS);
+    }
+
+    fn registration_seen(&mut self, node: usize, run: NodeRun, revision: u64) {
+        let now_ms = self.now_ms;
+        let (is_cut, this_node) = (self.is_cut(node), &mut self.nodes[node]);
+        if now_ms < this_node.paused_until_ms {
+            let delay = this_node.paused_until_ms - now_ms;
+            return self.after(delay, Event::RegistrationSeen { node, run, revision });
+        }
+        if !is_cut && this_node.is_up {
+            this_node.note_registration(run, revision);
+        }
     }
 
     /// Primaries write, and their replicas follow.
@@ -505,13 +531,9 @@ impl World {
             let Some(document) = decision.apply(&situation, "brisk", change).unwrap() else {
                 continue;
             };
-            let while_absent = match &decision {
-                Decision::Promote { while_absent, .. } if !self.reasserts => *while_absent,
-                _ => None,
-            };
             this_controller.pending = Some((change, now_ms + 1_000));
             let (expected, document) = (self.coordinator.revision, Rc::new(document));
-            let request = Request { expected, document, while_absent };
+            let request = Request { expected, document };
             let delay = self.delay_ms();
             return self.after(delay, Event::ChangeArrives { controller: Some(at), request });
         }
@@ -597,7 +619,7 @@ impl World {
         let next = promote(&document, change, &promotion).unwrap().unwrap();
         self.nodes[node].handing_over = Some(document.epoch);
         let (expected, document) = (document.epoch.0, Rc::new(next));
-        let request = Request { expected, document, while_absent: None };
+        let request = Request { expected, document };
         self.totals.planned += 1;
         let delay = self.delay_ms();
         self.after(delay, Event::ChangeArrives { controller: None, request });
@@ -618,7 +640,7 @@ impl World {
         };
         let change = change_of(CONTROLLERS, self.now_ms);
         let document = Rc::new(promote(document, change, &promotion).unwrap().unwrap());
-        let request = Request { expected: self.coordinator.revision, document, while_absent: None };
+        let request = Request { expected: self.coordinator.revision, document };
         let delay = self.delay_ms();
         self.after(delay, Event::ChangeArrives { controller: None, request });
     }

@@ -363,7 +363,7 @@ fn words(decision: &Decision, topology: Option<&Topology>) -> String {
             format!("the cluster is formed: {shards} shards with {replicas} replicas each")
         }
         Decision::Correct(node) => format!("node {} has a new address", label(*node)),
-        Decision::Promote { promotion, .. } | Decision::Resume { promotion, .. } => {
+        Decision::Promote(promotion) | Decision::Resume { promotion, .. } => {
             let term = promotion.expected_term.next();
             let (shard, node, why) = (promotion.shard, label(promotion.to.node), &promotion.why);
             format!("shard {shard} term {term}: {node} is now primary ({why})")

@@ -44,7 +44,7 @@ impl TopologyFollower {
         let seen = SeenNodes {
             topology: in_force.topology.as_deref(),
             own: in_force.own.id,
-            registered: &registered,
+            registered: &registered.nodes,
             renewed_ms: contact_age_ms.map(|age_ms| now_ms.saturating_sub(age_ms)),
             now_ms,
         };

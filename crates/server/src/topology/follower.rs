@@ -10,7 +10,8 @@
 use super::deadline::LeaseDeadline;
 use super::document::{DocumentLock, DocumentState};
 use super::files::TopologyFiles;
-use super::identity::{self, node_id, registration_of};
+use super::identity::{self, node_id};
+use super::registered::RegisteredNodes;
 use super::role;
 use super::signal::TopologySignal;
 use super::status::LastContact;
@@ -69,8 +70,7 @@ pub(super) struct TopologyFollower {
     /// Wakes `brisk-files`.
     pub(super) files_signal: TopologySignal,
     pub(super) document: DocumentLock,
-    /// The nodes with a lease, as the watch reports them.
-    pub(super) registered: Mutex<BTreeMap<NodeId, Registration>>,
+    pub(super) registered: Mutex<RegisteredNodes>,
     /// The current lease, which is needed by the controller, for the report, and to end the lease on shutdown.
     lease: Mutex<Option<Lease>>,
     /// True if the workers are running. Worker 0 then puts documents in force.
@@ -308,26 +308,22 @@ impl TopologyFollower {
 
     /// The nodes with a lease.
     pub(super) fn registered(&self) -> BTreeMap<NodeId, Registration> {
-        self.registered.lock().even_poisoned().clone()
+        self.registered.lock().even_poisoned().nodes.clone()
     }
 
-    pub(super) fn set_registered(&self, nodes: BTreeMap<NodeId, Registration>) {
-        *self.registered.lock().even_poisoned() = nodes;
+    pub(super) fn set_registered(&self, nodes: &[RegisteredNode]) {
+        self.registered.lock().even_poisoned().replace(nodes);
         self.signal.wake();
     }
 
     pub(super) fn note_registered(&self, node: &RegisteredNode) {
-        if let Some(registration) = registration_of(node) {
-            self.registered.lock().even_poisoned().insert(registration.id, registration);
-            self.signal.wake();
-        }
+        self.registered.lock().even_poisoned().note(node);
+        self.signal.wake();
     }
 
     pub(super) fn note_removed(&self, node: values::NodeId) {
-        if let Some(node) = node_id(node) {
-            self.registered.lock().even_poisoned().remove(&node);
-            self.signal.wake();
-        }
+        self.registered.lock().even_poisoned().remove(node);
+        self.signal.wake();
     }
 
     /// Notes which node is the controller, as the watch reports it.
@@ -535,8 +531,8 @@ impl TopologyFollower {
     }
 
     /// True if this node follows the primary of the previous term of `shard` and a later process of that primary is
-    /// registered.
-    fn is_primary_restarted(&self, shard: &Shard, before: &InForce) -> bool {
+    /// registered. The watch may be later than the document in force and still report an earlier process.
+    pub(super) fn is_primary_restarted(&self, shard: &Shard, before: &InForce) -> bool {
         let is_next = before.map.role() == MapRole::Replica
             && before
                 .map
@@ -546,9 +542,11 @@ impl TopologyFollower {
             return false;
         }
         let old = before.topology.as_deref().and_then(|old| old.shard(shard.id)?.primary_run());
+        let named_at = self.document.revision();
+        let named_at = (named_at != Revision::NONE).then_some(named_at.0);
         let registered = self.registered.lock().even_poisoned();
         old.is_some_and(|old| {
-            registered.get(&old.node).is_some_and(|node| node.incarnation != old.incarnation)
+            registered.seen(old.node).is_some_and(|seen| seen.is_later_than(old, named_at))
         })
     }
 

@@ -20,6 +20,7 @@
 //! | `save` | writes the files after an installation (the thread `brisk-files`) |
 //! | `role` | makes this server the primary or a replica, as the document requires |
 //! | `handover` | hands over the shard of a primary that shuts down |
+//! | `registered` | the nodes with a lease, as the watch reports them |
 //! | `writer` | commits changes to the document |
 //! | `watch` | the thread that follows the coordinator's events |
 //! | `coordination` | the facts that this node has from its coordinator, for operators |
@@ -48,6 +49,7 @@ mod identity;
 mod lease;
 mod query;
 mod quiesced;
+mod registered;
 mod role;
 mod save;
 mod signal;

@@ -6,6 +6,7 @@ use super::follower::{FollowerParts, TopologyFollower};
 use super::identity;
 use super::lease::{self, LeaseKeeper};
 use crate::commands::table;
+use brisk_cluster::document::{Registration, Topology as Document};
 use brisk_cluster::id::{Incarnation, NodeId, NodeRun};
 use brisk_config::{Config, Store};
 use brisk_coordinate::clock::BootTime;
@@ -13,7 +14,7 @@ use brisk_coordinate::error::CoordinatorError;
 use brisk_coordinate::model::{Model, ModelCoordinator, ModelFaults};
 use brisk_coordinate::values::{
     Campaign, ChangeOutcome, Claim, ClusterName, ClusterSnapshot, Lease, LeaseTtl,
-    NodeRegistration, NodeStatus, Revision, Topology, TopologyChange,
+    NodeRegistration, NodeStatus, RegisteredNode, Revision, Topology, TopologyChange,
 };
 use brisk_coordinate::{Coordinator, Watch};
 use brisk_engine::Keyspace;
@@ -271,6 +272,28 @@ fn a_primary_that_was_replaced_while_it_registered_has_no_confirmed_lease() {
     let node = Node::with_document(ttl, |own| Some(document(1, OTHER, own)));
     LeaseKeeper::new(&node.follower).turn();
     assert!(node.follower.deadline.lease().is_some());
+}
+
+#[test]
+fn an_outdated_registration_does_not_prove_that_the_primary_has_restarted() {
+    let node = Node::with_document(Duration::from_secs(600), |own| Some(document(1, OTHER, own)));
+    let follower = &node.follower;
+    let next = document(2, follower.state.run(), OTHER);
+    let next = Document::parse(next.as_bytes()).unwrap();
+    let (before, named_at) = (follower.state.in_force(), follower.known_revision().0);
+    let registered = |incarnation: &str, revision| {
+        let json = format!(
+            r#"{{"id":"{}","incarnation":"{incarnation}","version":"1","member":{{"ip":"127.0.0.1","port":6379}}}}"#,
+            OTHER.node
+        );
+        let registration = Registration::parse(json.as_bytes()).unwrap();
+        let registration = identity::to_coordinator(&registration).unwrap();
+        follower.note_registered(&RegisteredNode { registration, revision: Revision(revision) });
+        follower.is_primary_restarted(&next.shards[0], &before)
+    };
+    assert!(!registered("1e", named_at - 1), "an earlier process");
+    assert!(!registered("1f", named_at + 1), "the primary itself");
+    assert!(registered("1e", named_at + 1), "a later process");
 }
 
 #[test]

@@ -2,7 +2,6 @@
 
 use super::coord::ErrorLog;
 use super::follower::{Found, Installation, TopologyFollower};
-use super::identity::registration_of;
 use brisk_coordinate::CALL_MAX;
 use brisk_coordinate::error::CoordinatorError;
 use brisk_coordinate::values::{ClusterSnapshot, WatchEvent};
@@ -44,8 +43,7 @@ pub(super) fn run(follower: &Arc<TopologyFollower>) {
 }
 
 fn take_nodes(follower: &TopologyFollower, snapshot: &ClusterSnapshot) {
-    let nodes = snapshot.nodes.iter().filter_map(registration_of);
-    follower.set_registered(nodes.map(|node| (node.id, node)).collect());
+    follower.set_registered(&snapshot.nodes);
     follower.is_watch_sound.store(true, Ordering::SeqCst);
     match snapshot.controller {
         Some(controller) => follower.note_controller(controller),
