@@ -236,6 +236,48 @@ fn keys_are_listed_by_type_and_edited_without_loss() {
 }
 
 #[test]
+fn the_most_requested_keys_are_found_in_samples_of_the_requests() {
+    const NAMES: &str = "visible('main tbody tr').map((row) => row.cells[0].textContent)";
+    let Some(mut console) = Console::open("http", with_workers(2)) else { return };
+    console.wait_until_live();
+    let mut client = console.server.connect();
+    console.view("Memory");
+    console.browser.click("main [role=tab]", Some("Hot keys"));
+    console.browser.click("main button", Some("Sample requests"));
+    // Keys at every position, between pairs, after their number, and after a keyword.
+    let requests = [
+        "GET hot",
+        "GET hot",
+        "MSET left value right value",
+        "EVAL 'return 1' 1 counted argument",
+        "XREAD COUNT 1 STREAMS after 0",
+        "OBJECT ENCODING subcommand",
+        "ECHO message",
+    ];
+    let expected = ["after", "counted", "hot", "left", "right", "subcommand"];
+    let mut names = Vec::new();
+    wait_until("the keys to be found", || {
+        client.pipeline(&requests);
+        let shown = console.browser.evaluate(NAMES);
+        names = shown
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|name| name.as_str().unwrap().to_owned())
+            .collect();
+        let mut sorted = names.clone();
+        sorted.sort();
+        sorted == expected
+    });
+    assert_eq!(names[0], "hot");
+    console.browser.click("main button", Some("Stop"));
+    wait_until("the last sample to end", || {
+        !client.cmd("CLIENT LIST").text().contains("name=console-monitor")
+    });
+    console.close();
+}
+
+#[test]
 fn the_prompt_runs_and_completes_commands() {
     let Some(mut console) = Console::open("http", with_workers(2)) else { return };
     console.wait_until_live();

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! The session is that of any other client: it logs in with AUTH or HELLO, and has the permissions of its user. So
-//! nothing here checks commands. What must be checked here is who may open the WebSocket, because browsers let every
-//! page connect to every server:
+//! nothing here checks commands. This code checks only which page opens the WebSocket, because a browser lets any page
+//! connect to any server:
 //!
 //! - `Origin` must name the same host as `Host`. Otherwise, another site's page could use the console's session.
 //! - `Host` must be an address, `localhost`, or a name in `http-console-hosts`. Otherwise, an attacker whose domain

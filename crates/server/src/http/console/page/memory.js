@@ -5,6 +5,7 @@ import { el, button, select, labeled, replace, setText, Facts, Message } from '/
 import { Table, numberColumn, textColumn } from '/console/table.js';
 import { Patterns } from '/console/patterns.js';
 import { keyColumns } from '/console/keys.js';
+import { createHotKeys } from '/console/hotkeys.js';
 import { tabs } from '/console/tabs.js';
 import { check, isError } from '/console/session.js';
 import { plain } from '/console/resp.js';
@@ -140,9 +141,11 @@ export function createMemory(app) {
   const patterns = new Table({ columns: patternColumns(total), key: (row) => row.id, caption: 'Memory by pattern and type', sort: 'bytes', limit: 100, empty });
   const hottest = new Table({
     columns: [...columns, numberColumn('frequency', 'Frequency', String, { share: (row) => row.frequency / 255 })],
-    key: (row) => row.id, caption: 'Hot keys', sort: 'frequency', empty,
+    key: (row) => row.id, caption: 'Most frequently used keys', sort: 'frequency', empty,
   });
-  const hotNote = el('p', { class: 'note' });
+  const hotKeys = createHotKeys(app);
+  const frequencies = el('section', {}, el('h3', {}, 'By access frequency'),
+    el('p', { class: 'note' }, 'The access frequency is logarithmic, from 0 to 255 (OBJECT FREQ). The scan reads it.'), hottest.element);
   let scan = null;
 
   const isLfu = () => (store.text('maxmemory_policy') ?? '').includes('lfu');
@@ -186,7 +189,7 @@ export function createMemory(app) {
   const pages = tabs('Memory', 'memory', [
     { id: '', title: 'Biggest keys', view: page(biggest.element) },
     { id: 'patterns', title: 'By pattern', view: page(patterns.element) },
-    { id: 'hot', title: 'Hot keys', view: page(hotNote, hottest.element) },
+    { id: 'hot', title: 'Hot keys', view: { ...page(hotKeys.element, frequencies), hide: hotKeys.stop } },
     { id: 'report', title: 'Server report', view: createServerReport(app) },
   ]);
 
@@ -194,8 +197,8 @@ export function createMemory(app) {
     element: el('div', { class: 'view' }, el('div', { class: 'toolbar' }, labeled('Database', databases), labeled('Load on the server', load), start, stop, progress, status), message.element, pages.element),
     show(rest) {
       if (!scan?.isRunning) listDatabases();
-      setText(hotNote, isLfu() ? 'The access frequency is logarithmic, from 0 to 255 (OBJECT FREQ).'
-        : `The server counts accesses only with an LFU policy. maxmemory-policy is ${store.text('maxmemory_policy') ?? 'unknown'}.`);
+      // The server counts accesses only with an LFU policy.
+      frequencies.hidden = !isLfu();
       pages.show(rest);
     },
     hide() {
