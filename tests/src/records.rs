@@ -185,7 +185,7 @@ impl Records {
     }
 
     /// Asserts that on this server no record exists only in part, twice, out of order, or without having been sent. No
-    /// client may write during the call. Also asserts that no record is lost that was acknowledged
+    /// client may write during the call. Also asserts that no record is lost if it was acknowledged
     ///
     /// - at or before `safe`, the number of records sent when all replicas had everything, or
     /// - by all replicas, because one of them became the primary.

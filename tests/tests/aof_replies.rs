@@ -177,7 +177,7 @@ fn a_client_with_durability_disk_gets_its_reply_after_the_sync() {
     for n in 0..10 {
         assert_reply!(conn, &format!("SET usual {n}"), "OK");
     }
-    assert_eq!(count(), began, "nobody asked for it");
+    assert_eq!(count(), began, "no client requested it");
     assert_reply!(conn, "CLIENT DURABILITY DISK", "OK");
     for n in 1..=10 {
         assert_reply!(conn, &format!("SET asked {n}"), "OK");

@@ -15,7 +15,7 @@ fn share_out(handout: Handout) {
     let done = Crowd::new(&server, handout, CLIENTS).run(ITEMS).unwrap();
     assert_eq!(done.delivered, ITEMS);
     let mut conn = server.connect();
-    wait_until("nobody waits any more", || conn.info("blocked_clients") == "0");
+    wait_until("no client waits any longer", || conn.info("blocked_clients") == "0");
     wait_until("all are gone", || conn.info("connected_clients") == "1");
     if handout != Handout::XReadGroup {
         assert_reply!(conn, "EXISTS jobs", "(integer) 0");
@@ -52,7 +52,7 @@ fn thousands_of_blocked_clients_that_disconnect_leave_nothing() {
         .collect();
     wait_until("all wait", || conn.info("blocked_clients") == WAITING.to_string());
     drop(waiting);
-    wait_until("nobody waits", || conn.info("blocked_clients") == "0");
+    wait_until("no client waits", || conn.info("blocked_clients") == "0");
     wait_until("all are gone", || conn.info("connected_clients") == "1");
     assert_reply!(conn, "RPUSH all 1 2 3", "(integer) 3");
     assert_reply!(conn, "LLEN all", "(integer) 3");

@@ -362,7 +362,7 @@ fn a_file_that_cannot_be_loaded_stops_the_start_and_is_left_alone() {
         (&flipped, "RDB CRC error".to_owned()),
         (b"REDIS0099\xff\0\0\0\0\0\0\0\0", "RDB version 99 cannot be read".to_owned()),
         (b"NOTHING LIKE IT", "this is not an RDB file".to_owned()),
-        (&duplicate, "the key \"k\" is there already".to_owned()),
+        (&duplicate, "the key \"k\" already exists".to_owned()),
         (b"REDIS0010\xfe\x28\xff\0\0\0\0\0\0\0\0", "database 40 does not exist".to_owned()),
     ] {
         fs::write(home.file(), bytes).unwrap();

@@ -146,7 +146,7 @@ fn client_list_and_kill_know_subscribers() {
         assert!(!conn.cmd("CLIENT LIST TYPE normal").text().contains(&format!("id={id} ")));
         assert_reply!(conn, "CLIENT KILL TYPE pubsub", "(integer) 1");
         assert!(sub.read_to_end().is_empty());
-        wait_until("nobody listens", || conn.info("pubsub_channels") == "0");
+        wait_until("no client listens", || conn.info("pubsub_channels") == "0");
         assert_eq!(conn.info("pubsub_patterns"), "0");
         assert_eq!(conn.info("pubsubshard_channels"), "0");
     });

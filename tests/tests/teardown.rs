@@ -47,7 +47,7 @@ fn a_client_that_left_before_its_wait_began_is_not_waited_for() {
         disconnected.send_raw(&requests);
         disconnected.finish_sending();
         disconnected.read_to_end();
-        wait_until("nobody waits", || other.info("blocked_clients") == "0");
+        wait_until("no client waits", || other.info("blocked_clients") == "0");
         wait_until("it is gone", || other.info("connected_clients") == "1");
     });
 }

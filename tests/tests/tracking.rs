@@ -463,7 +463,7 @@ fn tracking_ends_with_off_reset_and_the_connection() {
             cacher.read("GET k");
             assert_eq!(other.info("tracking_clients"), "1");
             cacher.conn.cmd(end);
-            wait_until("nobody tracks", || other.info("tracking_clients") == "0");
+            wait_until("no client tracks", || other.info("tracking_clients") == "0");
             // The key stays in the tracking table until it is accessed.
             assert_eq!(other.info("tracking_total_keys"), "1");
             other.cmd("SET k 1");

@@ -29,7 +29,7 @@ pub(crate) const STEPS: &[Step] = &[
     Step {
         name: "diff",
         run: diff,
-        advice: "the output names seed and transcript; see crates/differential/src/rules.rs",
+        advice: "the output shows the seed and the transcript; intended differences are in crates/differential/src/rules.rs",
         inputs: &[],
     },
     Step {

@@ -54,32 +54,32 @@ const STEPS: &[Step] = &[
     Step {
         name: "power",
         run: power,
-        advice: "BRISK_POWER_SEED repeats the run that is named",
+        advice: "set BRISK_POWER_SEED to the seed in the output to repeat the run",
         inputs: &[],
     },
     Step {
         name: "replication",
         run: replication,
-        advice: "BRISK_REPLICATION_SEED repeats the run that is named",
+        advice: "set BRISK_REPLICATION_SEED to the seed in the output to repeat the run",
         inputs: &[],
     },
     Step {
         name: "load",
         run: load,
-        advice: "a test that fails under load races; see its output",
+        advice: "a test that fails only under load has a race condition; see its output",
         inputs: &[],
     },
     Step { name: "volumes", run: volumes, advice: "the test's output names its seed", inputs: &[] },
     Step {
         name: "redis",
         run: redis,
-        advice: "the test expects what Redis does not do: correct the test",
+        advice: "the test expects behavior that Redis does not have: correct the test",
         inputs: &[],
     },
     Step {
         name: "diff",
         run: diff,
-        advice: "the output names seed and transcript; see diff/rules.rs",
+        advice: "the output shows the seed and the transcript; intended differences are in crates/differential/src/rules.rs",
         inputs: &[],
     },
     Step {

@@ -119,7 +119,7 @@ const RULES: &[Rule] = &[
             ".spec.name.eq",
         ],
         tests_exempt: true,
-        advice: "nobody asks which command this is: add a flag to the row instead",
+        advice: "no code compares the name of a command: add a flag to the row instead",
     },
     Rule {
         within: &[],

@@ -26,7 +26,8 @@ pub enum MapRole {
     Outsider,
     /// The primary of its shard, in this run.
     Primary,
-    /// The primary of its shard, but the document has a different run: this run may not serve before a new term begins.
+    /// The primary of its shard, but the document has a different run: this run must not serve before a new term
+    /// begins.
     RestartedPrimary,
     Replica,
 }

@@ -66,7 +66,8 @@ const fn out(name: &'static str, reason: &'static str) -> Excluded {
 
 const OWN_TEXT: &str = "text or metrics of the server itself; has a separate test";
 const ENDS: &str = "ends or stalls the server or the connection";
-const REPEATED: &str = "finds a key that the command does not use if such an option occurs twice";
+const REPEATED: &str = "the real server returns a different key from the one that the command \
+                        uses if STORE, STOREDIST or STREAMS occurs twice";
 const YOUNGER: &str = "accepts the arguments of later versions, so arity and arguments differ";
 const TABLES: &str =
     "lists the whole command table, and one side has commands that the other lacks";

@@ -1,6 +1,6 @@
-//! The error of all readers of foreign bytes in this crate: the fault and its offset.
+//! The error of all readers of external bytes in this crate: the fault and its offset.
 
-/// Foreign bytes that violate the rules of their format.
+/// External bytes that violate the rules of their format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Malformed {
     /// Where reading stopped, in bytes from the start of the data.

@@ -270,7 +270,7 @@ impl Lines {
     }
 }
 
-/// Waits until no key is left that expires soon.
+/// Waits until all keys that expire soon are gone.
 #[track_caller]
 pub fn wait_until_nothing_expires(address: &str) {
     let mut conn = Conn::tcp(address);

@@ -142,7 +142,7 @@ pub struct ServerUse {
 /// A metric by which servers are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[expect(missing_docs, reason = "`what` says what each is")]
+#[expect(missing_docs, reason = "`Metric::what` describes each variant")]
 pub enum Metric {
     Rate,
     Average,

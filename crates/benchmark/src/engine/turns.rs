@@ -8,9 +8,10 @@
 //! - at most [`ACTIVE_MAX`] clients wait for a reply at a time;
 //! - if there are more clients, those whose turn is over reconnect immediately and hold the connection until their next
 //!   turn, so that the server has connections from all of them;
-//! - at most [`UNSEEN_MAX`] connections are open that the server is not known to have accepted. A reply shows that the
-//!   server has accepted its connection and all earlier ones, because there is one queue. To get such a reply, the
-//!   newest connection occasionally gets a turn; all other turns go to the oldest connections.
+//! - for at most [`UNSEEN_MAX`] open connections, it is unknown whether the server has accepted them. A reply shows
+//!   that the server has accepted its connection and all earlier ones, because there is one queue. To get a reply that
+//!   covers all connections, the newest connection occasionally gets a turn; all other turns go to the oldest
+//!   connections.
 //!
 //! With several listeners there are several queues, so a reply only makes it likely that earlier connections were
 //! accepted. But several queues also have more room.
@@ -179,7 +180,7 @@ mod tests {
                 turns.wait(lane);
             }
         }
-        panic!("after {replies} replies nobody had a turn any more");
+        panic!("no client got another turn after {replies} replies");
     }
 
     #[test]

@@ -59,6 +59,7 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
                 better: Better::Neither,
                 article: Some(20.0),
                 values: values.collect(),
+                details: Vec::new(),
             },
         );
     }

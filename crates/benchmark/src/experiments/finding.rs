@@ -38,6 +38,8 @@ pub struct Row {
     pub article: Option<f64>,
     /// Medians over the rounds, by server, in the order of the report's servers.
     pub values: Vec<Option<f64>>,
+    /// Texts that are shown after the values, by server; empty if no value has one.
+    pub details: Vec<Option<String>>,
 }
 
 /// Whether higher or lower values of a metric are better.
@@ -136,6 +138,8 @@ pub struct Measurement {
     better: Better,
     article: Option<f64>,
     value: Option<f64>,
+    /// A text that is shown after the value.
+    detail: Option<String>,
     /// True if the generator was the limit, so that the server may be better than this value.
     limited: bool,
 }
@@ -161,13 +165,20 @@ impl Measurement {
     }
 
     fn new(what: String, unit: &'static str, better: Better, value: Option<f64>) -> Measurement {
-        Measurement { what, unit, better, article: None, value, limited: false }
+        Measurement { what, unit, better, article: None, value, detail: None, limited: false }
     }
 
     /// Adds the value that the article measured, if there is one.
     #[must_use]
     pub fn article(mut self, value: impl Into<Option<f64>>) -> Measurement {
         self.article = value.into();
+        self
+    }
+
+    /// Adds a text that is shown after the value, if there is one.
+    #[must_use]
+    pub fn detail(mut self, detail: Option<String>) -> Measurement {
+        self.detail = detail;
         self
     }
 
@@ -195,7 +206,8 @@ pub fn limits(measurements: &[Vec<Vec<Measurement>>], names: &[&str]) -> Option<
     let limited: Vec<String> = limited.collect();
     (!limited.is_empty()).then(|| {
         format!(
-            "the generator was the limit, so the servers may be faster, in: {}",
+            "in these rows the load generator was the bottleneck, so the servers may be faster \
+             than shown: {}",
             limited.join("; ")
         )
     })
@@ -214,12 +226,14 @@ pub fn rows(measurements: &[Vec<Vec<Measurement>>]) -> Vec<Row> {
             let values: Vec<f64> = rounds.iter().filter_map(of_round).collect();
             (!values.is_empty()).then(|| median(&values))
         });
+        let details = measurements.iter().map(|rounds| rounds.first()?.get(i)?.detail.clone());
         Row {
             what: measurement.what.clone(),
             unit: measurement.unit.to_owned(),
             better: measurement.better,
             article: measurement.article,
             values: values.collect(),
+            details: details.collect(),
         }
     };
     first.iter().enumerate().map(row).collect()
@@ -264,7 +278,7 @@ mod tests {
             vec![round(false, false), round(true, true)],
         ];
         let text = limits(&measurements, &["a", "b"]).unwrap_or_default();
-        assert!(text.ends_with("in: one (b); other (a, b)"), "{text}");
+        assert!(text.ends_with("shown: one (b); other (a, b)"), "{text}");
     }
 
     #[test]

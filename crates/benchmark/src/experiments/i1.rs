@@ -51,6 +51,7 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
                 better: Better::Less,
                 article: Some(4.0),
                 values,
+                details: Vec::new(),
             },
         );
     }

@@ -4,15 +4,16 @@ use super::finding::Measurement;
 use super::stage::{Filler, Stage, connect, growth_bytes, request};
 use super::{Experiment, Found};
 use crate::requester::text_of;
-use std::collections::BTreeMap;
 
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "m1",
     title: "Memory per element, by encoding",
     what: "Strings, and collections of 100 elements of 8 bytes: first within the limits of the \
            packed encodings, then with these limits set to 0 (1,000,000 strings or elements; \
-           200,000 short). The values are the growth of `used_memory` per string or element, \
-           starting with a database that has already held a key. The article gives no numbers.",
+           200,000 short). The values are the growth of `used_memory` per string or element. The \
+           database has already held a key, so memory allocated for the first key is not counted. \
+           The encodings that OBJECT ENCODING returns are in parentheses. The article gives no \
+           numbers.",
     run,
 };
 
@@ -56,13 +57,18 @@ const fn case(
 }
 
 const CASES: [Case; 12] = [
-    string("string, a number", 0),
+    string("string that is a number", 0),
     string("string of 20 bytes", 20),
     string("string of 100 bytes", 100),
     case("hash, packed", None, "HSET", Shape::Pairs),
     case("hash, unpacked", Some(("hash-max-listpack-entries", "0")), "HSET", Shape::Pairs),
     case("list, packed", None, "RPUSH", Shape::Words),
-    case("list, a node per element", Some(("list-max-listpack-size", "1")), "RPUSH", Shape::Words),
+    case(
+        "list, one node per element",
+        Some(("list-max-listpack-size", "1")),
+        "RPUSH",
+        Shape::Words,
+    ),
     case("set of numbers, packed", None, "SADD", Shape::Numbers),
     case("set of numbers, unpacked", Some(("set-max-intset-entries", "0")), "SADD", Shape::Numbers),
     case("set of strings", None, "SADD", Shape::Words),
@@ -72,7 +78,6 @@ const CASES: [Case; 12] = [
 
 fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
     let mut rows = Vec::new();
-    let mut encodings: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for case in &CASES {
         // Each case has its own server, because memory left over from an earlier case would be counted too.
         let settings: Vec<(&str, &str)> = case.setting.into_iter().collect();
@@ -81,13 +86,9 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
             let bytes = growth_bytes(subject, |filler| case.fill(filler, elements))?;
             let encoding =
                 text_of(&request(&mut connect(subject)?, &["OBJECT", "ENCODING", "key:0"])?);
-            let of_server = encodings.entry(subject.name.clone()).or_default();
-            of_server.push(format!("{} {}", case.what, encoding.unwrap_or_default()));
-            Ok(vec![Measurement::less(case.what, "bytes/element", bytes / elements as f64)])
+            let memory = Measurement::less(case.what, "bytes/element", bytes / elements as f64);
+            Ok(vec![memory.detail(encoding)])
         })?);
-    }
-    for (server, encodings) in encodings {
-        stage.notes.push(format!("{server}: {}", encodings.join("; ")));
     }
     Ok(rows.into())
 }

@@ -28,7 +28,7 @@ struct Case {
 
 const CASES: [Case; 4] = [
     Case {
-        what: "numbers, a node per element",
+        what: "numbers, one node per element",
         node: "1",
         depth: "0",
         item: number,

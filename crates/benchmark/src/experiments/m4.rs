@@ -60,6 +60,7 @@ fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
             better: super::finding::Better::Neither,
             article: Some(70.0 / 3.0),
             values,
+            details: Vec::new(),
         });
     }
     Ok(rows.into())

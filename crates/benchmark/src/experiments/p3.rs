@@ -222,6 +222,7 @@ mod tests {
                 better: Better::More,
                 article: None,
                 values: vec![Some(throughput(n as f64, latency_ms, 0.002))],
+                details: Vec::new(),
             };
             DEPTHS.iter().map(row).collect()
         };

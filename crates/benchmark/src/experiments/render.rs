@@ -20,7 +20,10 @@ pub fn columns(servers: &[ServerInfo]) -> Vec<String> {
 pub fn cells(row: &Row) -> Vec<String> {
     let shown = |value: Option<f64>| value.map_or("-".to_owned(), format_number);
     let mut cells = vec![shown(row.article)];
-    cells.extend(row.values.iter().map(|&value| shown(value)));
+    cells.extend(row.values.iter().enumerate().map(|(i, &value)| match row.details.get(i) {
+        Some(Some(detail)) => format!("{} ({detail})", shown(value)),
+        _ => shown(value),
+    }));
     let ratio = |server| match row.ratio(server) {
         Some(ratio) if row.better == Better::Neither => format!("{ratio:.2}"),
         Some(ratio) => format!("{ratio:.2}{}", mark(row.better.verdict(ratio))),
@@ -138,6 +141,19 @@ pub fn json(report: &Report) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_detail_is_shown_after_its_value() {
+        let row = Row {
+            what: "hash".to_owned(),
+            unit: "bytes".to_owned(),
+            better: Better::Less,
+            article: None,
+            values: vec![Some(2.0), Some(1.0)],
+            details: vec![Some("listpack".to_owned()), None],
+        };
+        assert_eq!(cells(&row), ["-", "2.00 (listpack)", "1.00", "0.50 +"]);
+    }
 
     #[test]
     fn numbers_have_thousands_separators() {

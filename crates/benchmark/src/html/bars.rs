@@ -176,7 +176,7 @@ mod tests {
     fn row(what: &str, unit: &str, article: Option<f64>, values: [f64; 2]) -> Row {
         let values = values.map(Some).to_vec();
         let (what, unit) = (what.to_owned(), unit.to_owned());
-        Row { what, unit, better: Better::Less, article, values }
+        Row { what, unit, better: Better::Less, article, values, details: Vec::new() }
     }
 
     fn servers() -> Vec<ServerInfo> {

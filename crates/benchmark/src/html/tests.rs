@@ -17,7 +17,7 @@ fn server(name: &str) -> ServerInfo {
 
 fn row(what: &str, better: Better, article: Option<f64>, values: [Option<f64>; 2]) -> Row {
     let (what, unit) = (what.to_owned(), "ms".to_owned());
-    Row { what, unit, better, article, values: values.to_vec() }
+    Row { what, unit, better, article, values: values.to_vec(), details: Vec::new() }
 }
 
 fn finding(name: &str) -> Finding {

@@ -21,7 +21,7 @@ pub enum KeyChoice {
         /// Fraction of requests that use hot keys.
         requests: f64,
     },
-    /// 0, 1, 2 … and then from the start again. Each worker takes every n-th key.
+    /// 0, 1, 2 … and then from the start again. With n workers, worker i takes the keys i, i + n, i + 2n …
     Sequential,
 }
 

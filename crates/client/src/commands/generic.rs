@@ -288,7 +288,7 @@ pub fn renamenx(key: impl ToArg, new_key: impl ToArg) -> Command<(), bool> {
 ///
 /// `RESTORE key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]`
 ///
-/// O(1) to make the key, and O(N) in the bytes of the value; sorted sets O(N*log(N)). Since Redis 2.6.0.
+/// O(1) to create the key, plus O(N) in the bytes of the value; O(N*log(N)) for sorted sets. Since Redis 2.6.0.
 /// Errors: those of the server.
 pub fn restore(
     key: impl ToArg,

@@ -638,7 +638,7 @@ pub fn replication_help() -> Command<(), Vec<String>> {
 ///
 /// `RESTORE-ASKING key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]`
 ///
-/// O(1) to make the key, and O(N) in the bytes of the value; sorted sets O(N*log(N)). Since Redis 3.0.0.
+/// O(1) to create the key, plus O(N) in the bytes of the value; O(N*log(N)) for sorted sets. Since Redis 3.0.0.
 /// Errors: those of the server.
 pub fn restore_asking(
     key: impl ToArg,

@@ -338,7 +338,7 @@ pub fn zrangestore(
     Command::typed(request)
 }
 
-/// Returns the rank of a member, from the lowest score.
+/// Returns the rank of a member, counted from the lowest score.
 ///
 /// `ZRANK key member [WITHSCORE]`
 ///
@@ -458,7 +458,7 @@ pub fn zrevrangebyscore<T>(
     Command::typed(request)
 }
 
-/// Returns the rank of a member, from the highest score.
+/// Returns the rank of a member, counted from the highest score.
 ///
 /// `ZREVRANK key member [WITHSCORE]`
 ///

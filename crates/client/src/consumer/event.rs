@@ -74,11 +74,11 @@ pub enum Event<'a> {
 /// What happens to an entry that has no attempts left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It was moved to the dead-letter stream and acknowledged.
+    /// The entry was moved to the dead-letter stream and acknowledged.
     DeadLetter,
-    /// It was acknowledged and is not handled again.
+    /// The entry was acknowledged and is not handled again.
     Discarded,
-    /// It stays pending. Members with these settings do not handle it again.
+    /// The entry stays pending. Members with the same settings as this one do not handle it again.
     Kept,
 }
 

@@ -278,7 +278,7 @@ fn wait_for_reply(slot: Waiting, bell: &Arc<Bell>) -> ReplyResult {
 fn request(lane: &Arc<Shared>, letters: &str) -> Result<()> {
     let bell = Bell::new();
     let reply = wait_for_reply(submit(lane, letters, &bell)?, &bell)?;
-    assert_eq!(reply.as_bytes(), encoded_reply(letters), "nobody gets the reply of another");
+    assert_eq!(reply.as_bytes(), encoded_reply(letters), "no caller gets another caller's reply");
     Ok(())
 }
 
@@ -532,7 +532,7 @@ fn request_from_pool(pool: &Pool, letters: &str) -> Result<()> {
         other => panic!("there is room: {other:?}"),
     };
     let reply = wait_for_reply(slot, &bell)?;
-    assert_eq!(reply.as_bytes(), encoded_reply(letters), "nobody gets the reply of another");
+    assert_eq!(reply.as_bytes(), encoded_reply(letters), "no caller gets another caller's reply");
     Ok(())
 }
 

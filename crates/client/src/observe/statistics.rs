@@ -50,7 +50,7 @@ pub struct Counts {
     pub received_bytes: u64,
     /// Commands that timed out.
     pub timeouts: u64,
-    /// Connections that were opened, including the first one. A lane has reconnected one time fewer than this.
+    /// Connections that were opened, including the first one. The number of reconnections of a lane is one less.
     pub connections: u64,
     /// Failed attempts to open a connection.
     pub failed_connections: u64,

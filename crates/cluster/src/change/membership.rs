@@ -6,8 +6,8 @@ use crate::id::{ChangeId, NodeId, ShardId};
 use core::net::IpAddr;
 use std::collections::BTreeSet;
 
-/// Seconds for which the document keeps the id of a removed node. FORGET of such an ID succeeds, because tools send
-/// FORGET to every node, and the first one removes the node for all.
+/// Seconds for which the document keeps the ID of a removed node. FORGET of this ID succeeds, because tools send FORGET
+/// to every node, and the first one removes the node for all.
 pub const FORGET_SECONDS: u64 = 600;
 
 /// The target of MEET.

@@ -77,7 +77,7 @@ pub(super) fn search(
     }
 }
 
-/// Why a live replica may not be promoted, regardless of what it reports.
+/// Why a live replica must not be promoted, regardless of what it reports.
 fn unfit(shard: &Shard, node: &Registration) -> Option<&'static str> {
     if node.no_failover {
         Some("has cluster-replica-no-failover")
@@ -99,7 +99,7 @@ fn recent_status<'s>(
     (is_recent && report.status.incarnation == node.incarnation).then_some(report)
 }
 
-/// Why a replica with this report may not be promoted without an operator, and what the operator can do.
+/// Why a replica with this report must not be promoted without an operator, and what the operator can do.
 fn invalid(report: &ReceivedStatus, now_ms: u64, settings: &FailoverSettings) -> Option<String> {
     let status = &report.status;
     let age_ms = status

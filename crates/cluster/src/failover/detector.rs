@@ -239,7 +239,8 @@ mod tests {
         for _ in 0..10 {
             assert_eq!(world.cut_off_after(DELAY_MS + 1), []);
         }
-        // A member that has failed stays failed. The delay of another member begins once contact is restored.
+        // A member that has failed stays failed. For a member that has not failed yet, the delay starts over when
+        // contact is restored.
         assert_eq!(world.after(0), []);
         assert_eq!(world.after(DELAY_MS), [node(3)]);
         world.registered.remove(&node(2));

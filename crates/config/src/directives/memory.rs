@@ -62,8 +62,8 @@ pub(super) const DIRECTIVES: &[Directive] = &[
     ),
     Directive::integer("maxmemory-samples", "5", (1, INT_MAX), field!(memory.maxmemory_samples))
         .about(
-            "Number of keys that are sampled for each eviction; more samples choose better \
-             and cost more time.",
+            "Number of keys sampled for each eviction. More samples lead to better choices but \
+             take more time.",
         ),
     Directive::integer(
         "maxmemory-eviction-tenacity",

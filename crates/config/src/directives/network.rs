@@ -116,15 +116,17 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         .about("User name that /metrics requires if http-password is set."),
     Directive::text("http-password", "", field!(network.http_password))
         .about(
-            "Password that /metrics requires. If it is empty, /metrics requires no password, \
-             and protected mode allows only clients on this machine.",
+            "Password that /metrics requires. If it is empty, /metrics requires no password. In \
+             protected mode, only clients on this machine can then use /metrics, /health and \
+             /ready.",
         )
         .sensitive()
         .binary(),
     Directive::choice("http-console", "no", choice!(network.http_console)).about(
         "Serve the console, a page for browsers, on http-port. A browser has the permissions of \
-         the user that logs in. With yes, the page offers no editors and no buttons that change \
-         something; write offers them.",
+         the user that logs in. With yes, the console has no editors, and no buttons that make \
+         changes; its prompt still runs every command that the user may run. write adds editors \
+         and such buttons.",
     ),
     Directive::text("http-console-hosts", "", field!(network.http_console_hosts)).about(
         "Host names, separated by blanks, in the URLs by which browsers may open the console. \

@@ -517,7 +517,7 @@ fn every_implemented_setting_is_read_somewhere() {
         let is_end =
             |after: &str| !after.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
         let read = readers.split(&format!(".{field}")).skip(1).any(is_end);
-        assert!(read, "{} is in force, but nobody reads {field}", row.name);
+        assert!(read, "{} is in force, but no code reads {field}", row.name);
     }
     assert!(looked_at > 80, "{looked_at}");
 }

@@ -41,8 +41,8 @@ use std::time::Duration;
 /// Maximum bytes of a status file: an incarnation and a status.
 const STATUS_FILE_BYTES_MAX: usize = STATUS_BYTES_MAX + 128;
 
-/// A [`Coordinator`] in a directory. Dropping it frees its locks, as the end of the process would:
-/// for all other processes, its nodes are gone.
+/// A [`Coordinator`] that stores its data in a directory. Dropping it releases its locks, as if the
+/// process had exited: all other processes see its nodes as gone.
 #[derive(Debug)]
 pub struct LocalCoordinator {
     directory: LocalDirectory,

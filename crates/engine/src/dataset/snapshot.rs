@@ -111,7 +111,7 @@ pub fn save<W: Write>(
 /// How a key that already exists is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Duplicate {
-    /// The file is not a valid snapshot: [`LoadFailure::Duplicate`].
+    /// Loading fails with [`LoadFailure::Duplicate`].
     Refuse,
     /// The loaded key replaces the existing one.
     Replace,
@@ -124,7 +124,7 @@ pub enum LoadFailure {
     File(#[from] LoadError),
     #[error("database {0} does not exist: raise `databases`")]
     Database(u64),
-    #[error("the key {0:?} is there already")]
+    #[error("the key {0:?} already exists")]
     Duplicate(String),
     #[error("the value of the key {0:?} breaks a rule of its type")]
     Value(String),

@@ -79,8 +79,8 @@ impl Value {
 
     /// Reports whether two values are clones of the same value and have not changed since. Large
     /// values are compared by the parts that they share, so equal values may count as different.
-    /// O(1), except for compact values and for values with thousands of parts. Hashes and streams
-    /// are never the same.
+    /// O(1), except for compact values and for values with thousands of parts. Always returns false
+    /// for hashes and streams.
     pub(crate) fn is_same(&self, other: &Value) -> bool {
         match (self, other) {
             (Value::Str(a), Value::Str(b)) => {

@@ -185,7 +185,7 @@ fn authentication(core: &mut Core, session: &Session, row: &Row, _: &RequestFact
     }
 }
 
-/// Rejects commands that may not be queued in a transaction. With `dialect valkey`, this includes MULTI and WATCH,
+/// Rejects commands that must not be queued in a transaction. With `dialect valkey`, this includes MULTI and WATCH,
 /// which then abort the transaction.
 fn transaction(core: &mut Core, session: &Session, row: &Row, _: &RequestFacts<'_>) -> Verdict {
     let aborts = || row.spec.in_multi == InMulti::Refuses && core.is_valkey();

@@ -164,7 +164,7 @@ pub fn evaluate(
 
 /// The restrictions that apply to a script.
 struct Admitted {
-    /// The script may not write.
+    /// The script must not write.
     no_writes: bool,
     /// Memory is short, so commands that need more memory are rejected.
     lacks_memory: bool,

@@ -28,7 +28,7 @@ pub struct Transaction {
     pub(super) keys: Vec<PreparedKey>,
     /// The union of the flags of the queued commands.
     pub(super) flags: Flags,
-    /// True if some command may not run on a replica whose data is stale.
+    /// True if some command must not run on a replica whose data is stale.
     pub(super) needs_primary: bool,
     /// True if some command may touch keys that it does not name.
     pub(super) roams: bool,

@@ -1,9 +1,9 @@
 //! Listpacks that are stored in strings of a file. They are validated in one pass, in the input or
 //! in the decompression buffer. Only valid listpacks are copied into separate memory.
 //!
-//! Elements that must be distinct go into a small table of their offsets, with a part of each hash
-//! but not the texts. For many elements, [`super::unique`] is used instead: its hash has to
-//! withstand an attacker who chooses the elements.
+//! Elements that must be distinct go into a small hash table. A slot holds the offset of an element
+//! and half of its hash, but not its text. For many elements, [`super::unique`] is used instead:
+//! its hash has to withstand an attacker who chooses the elements.
 
 use super::input::Input;
 use super::primitive::{Decoder, SCRATCH_BYTES_MAX, StringEncoding};

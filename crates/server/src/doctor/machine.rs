@@ -96,7 +96,9 @@ fn open_files(limits: &str, config: &Config) -> Option<Finding> {
         let what = format!("at most {hard}, but maxclients and the server need {wanted}");
         Finding::problem("open files", what)
             .means("maxclients is lowered at startup to what the limit allows.")
-            .todo(format!("ulimit -Hn {wanted} as root, or LimitNOFILE={wanted} in the unit"))
+            .todo(format!(
+                "ulimit -Hn {wanted} as root, or LimitNOFILE={wanted} in the systemd unit"
+            ))
     } else if soft < wanted {
         let what = format!("{soft}, which the server raises to {wanted} at startup");
         Finding::ok("open files", what)

@@ -131,8 +131,8 @@ impl DeadlineExtender {
         self.follower.shared.mailboxes.send(0, Message::Run(Work(Box::new(request))));
     }
 
-    /// The time at which the shard was last known to be in contact with this node. `None` if this node may not serve on
-    /// this basis.
+    /// The time at which the shard was last known to be in contact with this node. `None` if this node must not serve
+    /// on this basis.
     fn in_contact(
         &self,
         in_force: &InForce,

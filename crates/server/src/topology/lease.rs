@@ -196,7 +196,8 @@ impl LeaseKeeper {
         Ok(lease)
     }
 
-    /// Makes a renewal count: installs the newest document and sets the deadline.
+    /// Puts a lease renewal into effect: installs the newest document, then extends the lease deadline. If this node
+    /// does not understand the document, the deadline stays as it is.
     fn confirm(&mut self, lease: &Lease, sent_ms: u64) -> Result<(), RenewalError> {
         let refusal = match self.follower.install_newest(self.confirmation_max())? {
             Installation::InForce => None,

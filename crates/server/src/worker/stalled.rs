@@ -7,7 +7,7 @@ use brisk_node::core::session::{Session, Stall};
 use brisk_reactor::{Control, Token, unix_ms};
 use std::collections::VecDeque;
 
-/// Sessions that the worker resumes, and results that it may not store yet.
+/// Sessions that the worker resumes, and results that it must not store yet.
 #[derive(Default)]
 pub(super) struct StalledSessions {
     /// Sessions to continue in the next round.
@@ -16,7 +16,7 @@ pub(super) struct StalledSessions {
     paused: Vec<Token>,
     /// Sessions that wait until slots are no longer frozen.
     frozen: Vec<Token>,
-    /// Computed results that may not be stored during CLIENT PAUSE. There are at most as many results as there are
+    /// Computed results that must not be stored during CLIENT PAUSE. There are at most as many results as there are
     /// commands waiting for one.
     held_back: Vec<Outcome>,
 }
@@ -60,7 +60,7 @@ impl StalledSessions {
         std::mem::take(&mut self.frozen)
     }
 
-    /// Holds back a result that may not be stored yet.
+    /// Holds back a result that must not be stored yet.
     pub(super) fn hold_back(&mut self, outcome: Outcome) {
         self.held_back.push(outcome);
     }

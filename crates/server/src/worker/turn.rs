@@ -1,7 +1,7 @@
 //! A session's turn. Its input is cut into batches and executed as far as the session may proceed, and `sending` passes
 //! the replies to its connection.
 //!
-//! A session that may not proceed is stalled (see [`Stall`]), and its socket is not read until it may proceed. For
+//! A session that must not proceed is stalled (see [`Stall`]), and its socket is not read until it may proceed. For
 //! fairness, a session that has taken longer than [`TURN_NS_MAX`] waits for the next round, and turns are shortened in
 //! a long round.
 

@@ -124,7 +124,7 @@ impl IntSet {
         IntSet { bytes }
     }
 
-    /// Creates a set from foreign bytes, which are kept unchanged. O(n).
+    /// Creates a set from external bytes, which are kept unchanged. O(n).
     ///
     /// # Errors
     /// Fails if the bytes violate an invariant, or contain no items, which servers never write.
@@ -320,7 +320,7 @@ fn stored_len(bytes: &[u8]) -> usize {
     u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]) as usize
 }
 
-/// Checks that foreign bytes are an integer set with at least one item. O(n).
+/// Checks that external bytes are an integer set with at least one item. O(n).
 ///
 /// # Errors
 /// Returns the first rule that is violated.

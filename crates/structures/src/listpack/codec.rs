@@ -1,4 +1,4 @@
-//! The encoding of a listpack entry: head, data and back length; and the validation of foreign
+//! The encoding of a listpack entry: head, data and back length; and the validation of external
 //! bytes.
 //!
 //! ```text

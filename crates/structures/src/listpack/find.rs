@@ -62,7 +62,7 @@ impl ListPack {
         let short = if text.len() < SHORT_MAX { SHORT | text.len() as u8 } else { END };
         let tail = Tail::of(text);
         let entries = &self.bytes[..self.end()];
-        // Foreign bytes may store integers as strings.
+        // A listpack that another server wrote may store integers as strings.
         let is_short = |at: usize, end: usize| {
             tail.ends(entries, end) && (text.len() <= 8 || entries[at + 1..end] == *text)
         };

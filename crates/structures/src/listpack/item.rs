@@ -3,7 +3,7 @@
 use crate::decimal::{decimal_len, parse_i64};
 
 /// An element as it is stored. An integer stands for its decimal text: `Int(7)` equals `Str(b"7")`,
-/// since foreign bytes may contain either.
+/// since a listpack that another server wrote may contain either.
 #[derive(Debug, Clone, Copy)]
 pub enum Item<'a> {
     Int(i64),
@@ -25,8 +25,8 @@ impl<'a> Item<'a> {
         Item::Str(text)
     }
 
-    /// Returns the form that [`Item::of`] would choose for the text. Foreign bytes may have a
-    /// different form.
+    /// Returns the item in the form that [`Item::of`] would choose for its text. A listpack that
+    /// another server wrote may store an integer as a string.
     #[inline]
     #[must_use]
     pub fn canonical(self) -> Item<'a> {

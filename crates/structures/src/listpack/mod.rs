@@ -17,15 +17,15 @@
 //!  2. Walking forward by encoded lengths and backward by back lengths visits the same boundaries.
 //!  3. `count` is exact, or 65535, which means that counting takes a walk over all entries.
 //!
-//! Integers and lengths are written in their shortest encoding. Foreign bytes may use longer
-//! encodings, so equality compares elements, never bytes.
+//! Integers and lengths are written in their shortest encoding. Bytes that another server wrote
+//! (external bytes) may use longer encodings, so equality compares elements, never bytes.
 //!
 //! Costs: get by index and find O(n); push at either end amortised O(1), delete there O(1); insert
 //! and delete elsewhere O(bytes after the entry). Memory grows in the allocator's size classes, so
 //! a listpack leaves no more memory unused than the allocator would waste anyway. Callers keep a
 //! listpack small, and always below [`BYTES_MAX`].
 //!
-//! Foreign bytes enter only through [`ListPack::from_bytes`] and [`Checked`], which check 1 to 3.
+//! External bytes enter only through [`ListPack::from_bytes`] and [`Checked`], which check 1 to 3.
 
 mod buffer;
 mod codec;
@@ -82,7 +82,7 @@ impl ListPack {
         ListPack { bytes: Buffer::of(own) }
     }
 
-    /// Takes foreign bytes after validating them. O(bytes).
+    /// Takes external bytes after validating them. O(bytes).
     ///
     /// # Errors
     /// Fails if they are not a well-formed listpack.
@@ -91,7 +91,7 @@ impl ListPack {
         Ok(ListPack { bytes: Buffer::of(bytes) })
     }
 
-    /// Copies foreign bytes that were validated. O(bytes).
+    /// Copies external bytes that were validated. O(bytes).
     #[must_use]
     pub fn copy_of(checked: Checked<'_>) -> ListPack {
         let mut own = Vec::with_capacity(size_class(checked.0.len()));
@@ -476,7 +476,7 @@ pub fn validate(bytes: &[u8]) -> Result<(), Malformed> {
     codec::validate_each(bytes, |_, _| Ok(()))
 }
 
-/// Foreign bytes that were validated as a listpack.
+/// External bytes that were validated as a listpack.
 #[derive(Debug, Clone, Copy)]
 pub struct Checked<'b>(&'b [u8]);
 
@@ -495,7 +495,7 @@ impl<'b> Checked<'b> {
     }
 }
 
-/// Returns the element at byte `at` of foreign bytes, if there is one.
+/// Returns the element at byte `at` of external bytes, if there is one.
 #[inline]
 #[must_use]
 pub fn element_at(bytes: &[u8], at: usize) -> Option<Item<'_>> {

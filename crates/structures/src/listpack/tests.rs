@@ -1,4 +1,4 @@
-//! Compares listpacks with a vector and with bytes of a real server, and tests foreign bytes.
+//! Compares listpacks with a vector and with bytes from a real server, and tests external bytes.
 
 use super::*;
 
@@ -229,7 +229,7 @@ fn long_strings_have_the_lengths_of_a_real_server() {
 }
 
 #[test]
-fn strings_that_look_like_integers_are_found_in_foreign_bytes() {
+fn strings_that_look_like_integers_are_found_in_external_bytes() {
     // "5" as a string, which we would write as an integer, and a 12-bit length for one byte.
     let bytes = b"\x0e\0\0\0\x02\0\x815\x02\xe0\x01x\x03\xff".to_vec();
     let list = ListPack::from_bytes(bytes).unwrap();

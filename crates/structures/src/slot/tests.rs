@@ -69,12 +69,12 @@ fn prefetching_is_safe_during_growth_and_shrinking() {
         for round in 0..3 {
             for i in 0..n {
                 let bytes = i.to_le_bytes();
-                let mut guard = slot.try_lock().expect("nobody else locks");
+                let mut guard = slot.try_lock().expect("no other thread locks");
                 guard.table_mut().insert(key.hash(&bytes), Entry::new_bytes(&bytes, 0, b"v"));
             }
             for i in 0..n {
                 let bytes = i.to_le_bytes();
-                let mut guard = slot.try_lock().expect("nobody else locks");
+                let mut guard = slot.try_lock().expect("no other thread locks");
                 let entry = guard.table_mut().remove(key.hash(&bytes), &bytes).expect("inserted");
                 assert!(matches!(entry.value(), ValueRef::Bytes(b"v")), "round {round}");
             }

@@ -88,7 +88,7 @@ impl Block {
         Block { first, live: 0, deleted: 0, last_id: first, front: None, pack }
     }
 
-    /// Takes foreign entries after validating each; `None` if no entry is live.
+    /// Takes external entries after validating each; `None` if no entry is live.
     pub(super) fn from_listpack(
         first: StreamId,
         pack: ListPack,
@@ -178,8 +178,8 @@ impl Block {
 
     /// Marks live entries as deleted. `entries` must ascend.
     pub(super) fn bury(&mut self, entries: &[Pos]) {
-        // From the last one to the first, because foreign flags may have a longer encoding than
-        // ours. A change then moves the entries after it, but not those before it.
+        // From the last one to the first, because flags that another server wrote may have a longer
+        // encoding than ours. A change then moves the entries after it, but not those before it.
         let bytes = self.pack.bytes();
         for at in entries.iter().rev() {
             let flags = int(self.pack.item(*at)) | DELETED;

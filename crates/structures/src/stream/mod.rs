@@ -74,9 +74,9 @@ impl Stream {
         Stream::default()
     }
 
-    /// Creates a stream from foreign blocks: for each block, the ID to which its entries are
-    /// relative, and the entries in the layout of `block.rs`. `last_id` and `entries_added` become
-    /// the lowest values that the blocks allow. O(elements).
+    /// Creates a stream from external blocks: for each block, the ID to which its entries are relative, and the entries
+    /// in the layout of `block.rs`. `last_id` and `entries_added` become the lowest values that the blocks allow.
+    /// O(elements).
     ///
     /// # Errors
     /// Fails if a block is malformed, or if its entries do not follow those of the previous block.

@@ -1,4 +1,4 @@
-//! Counts the entries of a block, and validates foreign blocks.
+//! Counts the entries of a block, and validates external blocks.
 
 use super::block::{DELETED, SAME_FIELDS};
 use super::id::StreamId;

@@ -109,7 +109,7 @@ impl Tree {
         (found, varies)
     }
 
-    /// The group to which such a key would be added, if it exists. O(tokens).
+    /// The group to which a key with these tokens would be added, if it exists. O(tokens).
     #[must_use]
     pub fn find(&self, tokens: &[Placed<'_>], group: GroupKey) -> Option<&Group> {
         let mut node = &self.root;

@@ -176,7 +176,7 @@ impl Client {
         commands::zrangestore(destination, source, min, max).on(self)
     }
 
-    /// Returns the rank of a member, from the lowest score.
+    /// Returns the rank of a member, counted from the lowest score.
     ///
     /// `ZRANK key member [WITHSCORE]`
     pub fn zrank(
@@ -230,7 +230,7 @@ impl Client {
         commands::zremrangebyscore(key, min, max).on(self)
     }
 
-    /// Returns the rank of a member, from the highest score.
+    /// Returns the rank of a member, counted from the highest score.
     ///
     /// `ZREVRANK key member [WITHSCORE]`
     pub fn zrevrank(

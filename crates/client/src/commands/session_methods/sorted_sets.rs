@@ -219,7 +219,7 @@ impl Session {
         commands::zrangestore(destination, source, min, max).on(self)
     }
 
-    /// Returns the rank of a member, from the lowest score.
+    /// Returns the rank of a member, counted from the lowest score.
     ///
     /// `ZRANK key member [WITHSCORE]`
     pub fn zrank(
@@ -273,7 +273,7 @@ impl Session {
         commands::zremrangebyscore(key, min, max).on(self)
     }
 
-    /// Returns the rank of a member, from the highest score.
+    /// Returns the rank of a member, counted from the highest score.
     ///
     /// `ZREVRANK key member [WITHSCORE]`
     pub fn zrevrank(

@@ -245,7 +245,7 @@ const fn shown(
     }
 }
 
-/// The STORE form of such a command.
+/// A command that stores the result of a set operation in a key.
 const fn stored(
     name: &'static str,
     summary: &'static str,

@@ -144,7 +144,7 @@ const ZRANK: Command = Command {
     spec: Spec {
         name: "zrank",
         group: Group::SortedSet,
-        summary: "Returns the rank of a member, from the lowest score.",
+        summary: "Returns the rank of a member, counted from the lowest score.",
         since: "2.0.0",
         complexity: "O(log(N))",
         arity: -3,
@@ -167,7 +167,7 @@ const ZREVRANK: Command = Command {
     spec: Spec {
         name: "zrevrank",
         group: Group::SortedSet,
-        summary: "Returns the rank of a member, from the highest score.",
+        summary: "Returns the rank of a member, counted from the highest score.",
         since: "2.0.0",
         complexity: "O(log(N))",
         arity: -3,

@@ -24,7 +24,7 @@ const SHARED_BYTES: u64 = 64 << 10;
 /// Maximum number of elements of a value whose size is computed exactly. The sizes of values with
 /// more elements are estimated, so that their slot is held only briefly.
 const ELEMENTS_COUNTED_MAX: usize = 10_000;
-/// Estimated bytes of an element of such a value.
+/// Bytes per element in these estimates.
 const ELEMENT_BYTES: usize = 64;
 
 /// The metadata to store with a key. It includes the access clock if the eviction policy uses it.

@@ -65,7 +65,7 @@ pub struct Keys<'a> {
     pub(super) hides: bool,
     /// True if keys were hidden.
     pub(super) hidden_any: bool,
-    /// True if a key was used whose slot is not held.
+    /// True if the command used a key whose slot is not held.
     used_undeclared: Cell<bool>,
 }
 

@@ -343,7 +343,7 @@ fn score(env: &Env, entry: &Entry) -> u64 {
 }
 
 /// Removes the candidate and returns the bytes that it used. `None` if the key no longer exists or
-/// may not be evicted.
+/// must not be evicted.
 fn remove(keyspace: &Keyspace, env: &Env, candidate: &Candidate) -> Option<u64> {
     let database = keyspace.database_if_used(candidate.db)?;
     let mut guard = lock_blocking(database, candidate.slot);

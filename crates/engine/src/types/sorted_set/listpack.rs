@@ -54,7 +54,7 @@ pub(super) fn places(list: &ListPack) -> impl Iterator<Item = (f64, Pos)> {
 fn score_of(item: Item<'_>) -> f64 {
     match item {
         Item::Int(number) => number as f64,
-        // Our own listpacks contain numbers, and foreign bytes were validated before.
+        // Our own listpacks contain numbers, and external bytes have already been validated.
         Item::Str(text) => crate::base::double::parse_bound(text).unwrap_or(0.0),
     }
 }

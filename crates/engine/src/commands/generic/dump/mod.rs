@@ -232,7 +232,7 @@ const RESTORE: Command = Command {
         group: Group::Generic,
         summary: "Creates a key from a value that DUMP has serialized.",
         since: "2.6.0",
-        complexity: "O(1) to make the key, and O(N) in the bytes of the value; sorted sets O(N*log(N)).",
+        complexity: "O(1) to create the key, plus O(N) in the bytes of the value; O(N*log(N)) for sorted sets.",
         arity: -4,
         flags: Flags::WRITE.union(Flags::DENYOOM),
         categories: Categories::KEYSPACE.union(Categories::DANGEROUS),
