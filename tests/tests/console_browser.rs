@@ -278,6 +278,36 @@ fn the_most_requested_keys_are_found_in_samples_of_the_requests() {
 }
 
 #[test]
+fn a_filter_finds_every_element_of_a_large_hash() {
+    const FIELDS: usize = 30_000;
+    let Some(mut console) = Console::open("http", with_workers(2)) else { return };
+    console.wait_until_live();
+    let mut client = console.server.connect();
+    for part in 0..FIELDS / 1000 {
+        let fields = (0..1000).map(|at| format!("field:{} value", part * 1000 + at));
+        client.cmd(&format!("HSET large {}", fields.collect::<Vec<_>>().join(" ")));
+    }
+    console.keys(1);
+    console.browser.click("main tbody a", Some("large"));
+    // The first event adds the editors, and with them a new view.
+    console
+        .browser
+        .wait_for("find('main button', 'Set a field…') && shows('main .note', 'Page 1, ')");
+    let mut rows_with = |filter: &str, rows: usize| {
+        console.browser.fill("main input[placeholder='glob pattern']", filter);
+        console.browser.press("Enter");
+        let plural = if rows == 1 { "" } else { "s" };
+        console.browser.wait_for(&format!("shows('main .note', 'Page 1, {rows} row{plural}')"));
+        console.browser.wait_for(&format!("count('main tbody tr') === {rows}"));
+    };
+    // The name of one field, nine fields that are far apart, and no field.
+    rows_with("field:29999", 1);
+    rows_with("field:?777", 9);
+    rows_with("field:*x*", 0);
+    console.close();
+}
+
+#[test]
 fn the_prompt_runs_and_completes_commands() {
     let Some(mut console) = Console::open("http", with_workers(2)) else { return };
     console.wait_until_live();

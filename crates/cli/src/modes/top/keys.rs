@@ -12,7 +12,7 @@ use brisk_structures::poison::EvenPoisoned as _;
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub(super) const KEYS: &[Column] = &[
     Column::text("key"),
@@ -24,7 +24,9 @@ pub(super) const KEYS: &[Column] = &[
 /// Number of hot keys, and of big keys, that are kept.
 const KEPT: usize = 200;
 /// Number of keys that a step of the scan examines.
-const STEP: i64 = 100;
+const STEP: i64 = 500;
+/// The duration of the scan in each round.
+const SCAN_TIME: Duration = Duration::from_millis(100);
 /// The weight of a sample after the next one.
 const DECAY: f64 = 0.9;
 /// Time limit for connecting and for each reply, unless `-t` sets a different one.
@@ -46,6 +48,8 @@ struct KeyFinder {
     options: Options,
     link: Link,
     cursor: Walk<'static>,
+    /// True if the scan has reached its end. The next round begins a new one.
+    is_complete: bool,
     found: FoundKeys,
 }
 
@@ -56,33 +60,53 @@ impl KeyFinder {
         let mut link = open(&options)?;
         let sample = KeySample::new(&mut link).map_err(|error| error.to_string())?;
         let found = FoundKeys { sample, database: options.database, ..FoundKeys::default() };
-        Ok(KeyFinder { options, link, cursor: Walk::new(None, Some(STEP)), found })
+        Ok(KeyFinder {
+            options,
+            link,
+            cursor: Walk::new(None, Some(STEP)),
+            is_complete: false,
+            found,
+        })
     }
 
-    /// Takes one sample and one step of the scan.
+    /// Takes one sample, and continues the scan for [`SCAN_TIME`].
     fn round(&mut self) -> Result<(), String> {
         let lost = |error: LinkError| error.to_string();
         self.found.sample.decay(DECAY);
         self.found.sample.burst(open(&self.options)?, |_| true).map_err(lost)??;
         let reply = self.link.request(&["DBSIZE"]).map_err(lost)?;
         self.found.total = reply.as_integer().and_then(|it| u64::try_from(it).ok()).unwrap_or(0);
-        let step = match self.cursor.step(&mut self.link) {
-            Ok(step) => step,
-            Err(WalkError::Link(error)) => return Err(lost(error)),
-            Err(WalkError::Refused(text)) => return Err(text),
-        };
-        let Some(keys) = step else {
-            // The next round begins a new scan. The biggest keys stay until it finds them again.
-            self.cursor = Walk::new(None, Some(STEP));
-            self.found.scanned = 0;
-            return Ok(());
-        };
-        self.found.scanned += keys.len() as u64;
         let hot = self.found.sample.hottest(KEPT);
         let in_database = hot.iter().filter(|(key, _)| key.0 == self.found.database);
-        let keys: Vec<Vec<u8>> =
-            keys.into_iter().chain(in_database.map(|(key, _)| key.1.clone())).collect();
-        let sizes = self.sizes(&keys).map_err(lost)?;
+        let hot: Vec<Vec<u8>> = in_database.map(|(key, _)| key.1.clone()).collect();
+        self.measure(hot).map_err(lost)?;
+        if self.is_complete {
+            // The biggest keys stay until the new scan finds them again.
+            (self.cursor, self.is_complete) = (Walk::new(None, Some(STEP)), false);
+            self.found.scanned = 0;
+        }
+        let until = Instant::now() + SCAN_TIME;
+        loop {
+            let step = match self.cursor.step(&mut self.link) {
+                Ok(step) => step,
+                Err(WalkError::Link(error)) => return Err(lost(error)),
+                Err(WalkError::Refused(text)) => return Err(text),
+            };
+            let Some(keys) = step else {
+                self.is_complete = true;
+                return Ok(());
+            };
+            self.found.scanned += keys.len() as u64;
+            self.measure(keys).map_err(lost)?;
+            if Instant::now() >= until {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Adds keys with their sizes to the findings.
+    fn measure(&mut self, keys: Vec<Vec<u8>>) -> Result<(), LinkError> {
+        let sizes = self.sizes(&keys)?;
         self.found.add(keys.into_iter().zip(sizes));
         Ok(())
     }

@@ -48,6 +48,7 @@ const ASSETS: &[Asset] = assets! {
     "nodes.js": SCRIPT,
     "overview.js": SCRIPT,
     "patterns.js": SCRIPT,
+    "pause.js": SCRIPT,
     "persistence.js": SCRIPT,
     "plot.js": SCRIPT,
     "prompt.js": SCRIPT,
@@ -59,6 +60,7 @@ const ASSETS: &[Asset] = assets! {
     "stringview.js": SCRIPT,
     "table.js": SCRIPT,
     "tabs.js": SCRIPT,
+    "timer.js": SCRIPT,
     "types.js": SCRIPT,
     "value.js": SCRIPT,
 };

@@ -21,12 +21,13 @@ export class CollectionView {
   }
 
   constructor(context, type) {
-    Object.assign(this, { context, type, filter: '', isReversed: false });
+    Object.assign(this, { context, type, filter: '', isReversed: false, isStopped: false, scanned: 0, turn: 0, loading: Promise.resolve() });
     this.positions = [type.first];
     this.message = new Message();
     this.status = el('span', { class: 'note', role: 'status' });
     this.previous = button('Previous', () => this.back());
     this.next = button('Next', () => this.forward());
+    this.stop = button('Stop', () => { this.isStopped = true; }, { hidden: true });
     this.table = new Table({ columns: this.columns(), key: type.id, caption: `Elements of the ${context.properties.type}`, limit: ROWS_MAX, empty: 'No element.' });
     this.element = el('div', { class: 'view' }, this.toolbar(), this.message.element, this.table.element);
   }
@@ -60,7 +61,7 @@ export class CollectionView {
       this.restart();
     });
     return el('div', { class: 'toolbar' }, this.previous, this.next,
-      type.canFilter ? form : null, type.canReverse ? order : null,
+      type.canFilter ? form : null, this.stop, type.canReverse ? order : null,
       context.canWrite ? (type.add ?? []).map(({ label, run }) => button(label, () => this.run(() => run(context)))) : null, this.status);
   }
 
@@ -80,12 +81,31 @@ export class CollectionView {
     this.load();
   }
 
+  // Reads the page at the current position, after stopping the scan for an earlier one.
   load() {
-    return this.message.attempt(() => this.read());
+    this.isStopped = true;
+    this.turn += 1;
+    const { turn } = this;
+    this.loading = this.loading.then(async () => {
+      if (turn !== this.turn) return;
+      await this.message.attempt(() => this.read());
+      this.stop.hidden = true;
+    });
+    return this.loading;
+  }
+
+  // Called after each step of a scan. A view that was left stops its scan.
+  noteScanned(elements) {
+    this.scanned += elements;
+    this.isStopped ||= this.scanned > elements && !this.element.isConnected;
+    this.stop.hidden = this.isStopped;
+    const { length } = this.context.properties;
+    setText(this.status, `scanned ${format.count(Math.min(this.scanned, length))} of ${format.count(length)}`);
   }
 
   async read() {
     const position = this.positions[this.positions.length - 1];
+    Object.assign(this, { isStopped: false, scanned: 0 });
     const { rows, next } = await this.type.load(this.context, position, this);
     this.following = next;
     this.table.update(rows);

@@ -8,6 +8,7 @@ import { describeKeys, keyColumns } from '/console/keys.js';
 import { ConnectionLost, Session, isError } from '/console/session.js';
 import { Status } from '/console/resp.js';
 import { identity, unescape } from '/console/bytes.js';
+import { pause } from '/console/pause.js';
 import * as format from '/console/format.js';
 
 const BURST_MS = 100;
@@ -19,8 +20,6 @@ const CONNECT_MS_MAX = 5000;
 // If there are more different keys, those that were requested once are forgotten.
 const KEYS_MAX = 100_000;
 const SHOWN_KEYS = 50;
-
-const pause = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
 
 // The database and the arguments of a line: 1700000000.123456 [0 127.0.0.1:5000] "get" "key". Null for other lines.
 function parse(line) {

@@ -150,7 +150,10 @@ function createList(app) {
     const search = new Search(session, { db: app.db, text: input.value, type: types.value });
     current = search;
     table.update([]);
-    if (await message.attempt(() => search.begin()) && search === current) await forward();
+    if (!await message.attempt(() => search.begin()) || search !== current) return;
+    // A key with exactly this name is shown before the search for others.
+    if (search.found.length > 0) await message.attempt(async () => table.update(await describeKeys(session, search.db, search.found)));
+    if (search === current) await forward();
   }
 
   async function forward() {

@@ -10,15 +10,17 @@ import { tabs } from '/console/tabs.js';
 import { check, isError } from '/console/session.js';
 import { plain } from '/console/resp.js';
 import { identity } from '/console/bytes.js';
+import { pause } from '/console/pause.js';
 import * as format from '/console/format.js';
 
-const BATCH_KEYS = 100;
+// The number of keys in a batch adapts to the time that a batch takes.
+const BATCH_KEYS_MIN = 100;
+const BATCH_KEYS_MAX = 2000;
+const BATCH_MS = 20;
 const TOP_KEYS = 100;
 const DRAW_MS = 500;
 // The pause after each batch, in relation to the time that the batch took.
-const LOADS = [['9', 'low (10 %)'], ['2', 'medium (33 %)'], ['0', 'high']];
-
-const pause = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
+const LOADS = [['9', 'low'], ['2', 'medium'], ['0', 'high']];
 
 // The rows with the largest values.
 class Top {
@@ -44,7 +46,7 @@ class MemoryScan {
     this.hottest = new Top((row) => row.frequency);
     this.patterns = new Patterns();
     this.total = databases.reduce((sum, [, keys]) => sum + keys, 0);
-    Object.assign(this, { keys: 0, bytes: 0, isRunning: true, isComplete: false });
+    Object.assign(this, { keys: 0, bytes: 0, isRunning: true, isComplete: false, batch: BATCH_KEYS_MIN, began: performance.now() });
   }
 
   async run() {
@@ -58,16 +60,19 @@ class MemoryScan {
     let names = [];
     do {
       const began = performance.now();
-      const batch = names.splice(0, BATCH_KEYS);
+      const batch = names.splice(0, this.batch);
       const isScanning = names.length === 0 && cursor !== null;
-      const replies = await this.session.pipelineIn(db, [...batch.flatMap((name) => this.commands(name)), ...(isScanning ? [['SCAN', cursor, 'COUNT', BATCH_KEYS]] : [])]);
+      const replies = await this.session.pipelineIn(db, [...batch.flatMap((name) => this.commands(name)), ...(isScanning ? [['SCAN', cursor, 'COUNT', this.batch]] : [])]);
       if (isScanning) {
         const [scanned] = check(replies.splice(-1));
         cursor = plain(scanned[0]) === '0' ? null : scanned[0];
         names = scanned[1];
       }
       this.count(db, batch, replies);
-      await pause(Math.max(1, Math.min(2000, this.load * (performance.now() - began))));
+      const took = performance.now() - began;
+      const next = took < BATCH_MS ? this.batch * 2 : this.batch / 2;
+      this.batch = Math.round(Math.min(BATCH_KEYS_MAX, Math.max(BATCH_KEYS_MIN, next)));
+      await pause(Math.max(1, Math.min(2000, this.load * took)));
     } while ((cursor !== null || names.length > 0) && this.isRunning);
   }
 
@@ -89,6 +94,11 @@ class MemoryScan {
       this.patterns.add(db, row);
     });
   }
+
+  // The time until the end of the scan, if it continues as before.
+  secondsLeft() {
+    return this.keys > 0 ? ((performance.now() - this.began) / 1000) * Math.max(0, this.total / this.keys - 1) : NaN;
+  }
 }
 
 const shareOf = (total) => ({ share: (row) => row.bytes / total() });
@@ -96,7 +106,7 @@ const shareOf = (total) => ({ share: (row) => row.bytes / total() });
 function patternColumns(total) {
   const computed = (id, label, f, text) => ({ id, label, number: true, sort: f, text: (row) => text(f(row)) });
   return [
-    textColumn('pattern', 'Pattern'), textColumn('type', 'Type'),
+    textColumn('pattern', 'Pattern', { text: (row) => (row.keys === 1 ? row.name : row.pattern) }), textColumn('type', 'Type'),
     numberColumn('bytes', 'Bytes', format.bytes, shareOf(total)),
     computed('share', 'Share', (row) => (100 * row.bytes) / total(), format.percent),
     numberColumn('keys', 'Keys', format.count),
@@ -161,7 +171,8 @@ export function createMemory(app) {
     start.disabled = scan.isRunning;
     const state = scan.isRunning ? 'scanning' : scan.isComplete ? 'complete' : 'stopped';
     const part = scan.isComplete ? '' : ` of ${format.count(scan.total)} (${format.percent(100 * share)})`;
-    setText(status, `${state}: ${format.count(scan.keys)}${part} keys, ${format.bytes(scan.bytes)}`);
+    const left = scan.isRunning && scan.keys > 0 ? `, about ${format.seconds(scan.secondsLeft())} left` : '';
+    setText(status, `${state}: ${format.count(scan.keys)}${part} keys, ${format.bytes(scan.bytes)}${left}`);
   }
 
   async function run() {

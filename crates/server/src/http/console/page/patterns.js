@@ -1,6 +1,6 @@
 // Groups keys by pattern: variable parts of a name become placeholders, as in the report of `brisk-cli analyze`.
 
-import { escape } from '/console/bytes.js';
+import { escape, preview } from '/console/bytes.js';
 
 // If more different words follow one prefix, they become `*`.
 const WORDS_MAX = 64;
@@ -30,6 +30,7 @@ export class Patterns {
 
   add(db, { name, type, bytes, pttl }) {
     const group = this.group(db, type, this.merged(db, patternOf(name)));
+    if (group.keys === 0) group.name = preview(name, 200);
     addTo(group, { keys: 1, bytes, withoutTtl: pttl === -1 ? bytes : 0 });
   }
 
@@ -55,7 +56,7 @@ export class Patterns {
 
   group(db, type, pattern) {
     const isFull = this.groups.size >= GROUPS_MAX;
-    const make = (name) => ({ id: `${db} ${type} ${name}`, db, type, pattern: name, keys: 0, bytes: 0, withoutTtl: 0 });
+    const make = (name) => ({ id: `${db} ${type} ${name}`, db, type, pattern: name, name, keys: 0, bytes: 0, withoutTtl: 0 });
     let group = make(pattern);
     if (isFull && !this.groups.has(group.id)) group = make(OTHER);
     if (!this.groups.has(group.id)) this.groups.set(group.id, group);

@@ -20,24 +20,40 @@ const bytesColumn = (id, label) => ({
 // Runs a command whose first argument is the key.
 const runOn = ({ session, db, key }, name, ...args) => session.callIn(db, name, key, ...args);
 
-// One step of HSCAN, SSCAN or ZSCAN: the next cursor, or null at the end, and the elements.
-async function scanStep(context, command, cursor, view) {
+// With a filter, a step of a scan examines this many pages of elements.
+const FILTERED_PAGES = 5;
+
+// The next page of HSCAN, SSCAN or ZSCAN: the elements, and the next cursor, or null at the end. With a filter, the scan
+// continues until the page is full. An element has `width` items in the reply.
+async function scanPage(context, command, cursor, view, width) {
   const match = view.filter ? ['MATCH', unescape(view.filter)] : [];
+  const count = view.count() * (view.filter ? FILTERED_PAGES : 1);
+  const items = [];
   let at = cursor;
-  // A selective filter may match nothing in many steps.
-  for (let step = 0; step < 200; step += 1) {
-    const [next, items] = await runOn(context, command, at, 'COUNT', view.count(), ...match);
+  do {
+    const [next, found] = await runOn(context, command, at, 'COUNT', count, ...match);
     at = plain(next);
-    if (items.length > 0 || at === '0') return { items, next: at === '0' ? null : at };
-  }
-  return { items: [], next: at };
+    for (const item of found) items.push(item);
+    view.noteScanned(count);
+  } while (view.filter && at !== '0' && items.length < width * view.count() && !view.isStopped);
+  return { items, next: at === '0' ? null : at };
 }
+
+// A filter without glob characters is the name of one element, which needs no scan.
+const exactName = ({ filter }) => (filter === '' || /[*?[\]]/.test(filter) ? null : unescape(filter));
 
 const inPairs = (items, make) => Array.from({ length: items.length / 2 }, (_, at) => make(items[2 * at], items[2 * at + 1]));
 
 // The values of a form are text in which escapes stand for bytes.
 function askAndRun(context, title, fields, command) {
   return form({ title, action: 'Save', fields, note: NOTE_ESCAPES, submit: (values) => runOn(context, ...command(values)) });
+}
+
+async function hashPage(context, position, view) {
+  const name = exactName(view);
+  if (name === null) return scanPage(context, 'HSCAN', position, view, 2);
+  const value = await runOn(context, 'HGET', name);
+  return { items: value === null ? [] : [name, value], next: null };
 }
 
 const hash = {
@@ -49,7 +65,7 @@ const hash = {
     numberColumn('pttl', 'TTL', format.ttl)],
   async load(context, position, view) {
     const { session, db, key } = context;
-    const { items, next } = await scanStep(context, 'HSCAN', position, view);
+    const { items, next } = await hashPage(context, position, view);
     const rows = inPairs(items, (field, value) => ({ field, value, bytes: value.length }));
     if (rows.length === 0) return { rows, next };
     const [ttls] = await session.pipelineIn(db, [['HPTTL', key, 'FIELDS', rows.length, ...rows.map((row) => row.field)]]);
@@ -74,7 +90,9 @@ const set = {
   name: (row) => row.member,
   columns: () => [bytesColumn('member', 'Member')],
   async load(context, position, view) {
-    const { items, next } = await scanStep(context, 'SSCAN', position, view);
+    const name = exactName(view);
+    if (name !== null) return { rows: await runOn(context, 'SISMEMBER', name) ? [{ member: name }] : [], next: null };
+    const { items, next } = await scanPage(context, 'SSCAN', position, view, 1);
     return { rows: items.map((member) => ({ member })), next };
   },
   add: [{
@@ -93,8 +111,13 @@ const zset = {
   name: (row) => row.member,
   columns: () => [numberColumn('rank', 'Rank', (rank) => (rank < 0 ? '–' : String(rank))), numberColumn('score', 'Score', String, { sort: (row) => Number(row.score) }), bytesColumn('member', 'Member')],
   async load(context, position, view) {
+    const name = exactName(view);
+    if (name !== null) {
+      const score = await runOn(context, 'ZSCORE', name);
+      return { rows: score === null ? [] : [{ rank: -1, member: name, score: scoreText(score) }], next: null };
+    }
     if (view.filter) {
-      const { items, next } = await scanStep(context, 'ZSCAN', position, view);
+      const { items, next } = await scanPage(context, 'ZSCAN', position, view, 2);
       return { rows: inPairs(items, (member, score) => ({ rank: -1, member, score: scoreText(score) })), next };
     }
     const count = view.count();
