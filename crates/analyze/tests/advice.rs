@@ -161,7 +161,7 @@ fn raised_limits_save_as_much_as_estimated() {
         let saved = before.bytes - used_by_data(&before.server, &EMPTY_REDIS);
         assert_close(&format!("{settings}, Redis"), saved, advice.saved.redis, PART);
         // A Brisk that has this limit from the start, so that it packs the data that it receives.
-        let brisk = measured(Launch::subject()).set(setting, value).start();
+        let brisk = brisk().set(setting, value).start();
         fill(&brisk, requests);
         let saved = before.brisk - used_by_data(&brisk, &EMPTY_BRISK);
         // Tables in Brisk are only slightly larger than listpacks, so the savings are a small difference of large
@@ -191,7 +191,7 @@ fn compressed_lists_save_as_much_as_estimated() {
     reload(&before.server);
     let saved = before.bytes - used_by_data(&before.server, &EMPTY_REDIS);
     assert_close("compressed lists, Redis", saved, advice.saved.redis, PART);
-    let brisk = measured(Launch::subject()).set("list-compress-depth", "1").start();
+    let brisk = brisk().set("list-compress-depth", "1").start();
     fill(&brisk, requests);
     let saved = before.brisk - used_by_data(&brisk, &EMPTY_BRISK);
     assert_close("compressed lists, Brisk", saved, advice.saved.brisk, PART);

@@ -9,6 +9,7 @@ use brisk_analyze::source::live::{Server as LiveServer, Words};
 use brisk_analyze::{Analysis, Findings};
 use brisk_resp::request::encode;
 use brisk_resp::{ReplyDecoder, ReplyLimits, ReplyStep, Value};
+use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::{Launch, Server, wait_until};
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -111,6 +112,13 @@ pub(crate) fn measured(launch: Launch) -> Launch {
     launch.set("save", "").set("slowlog-log-slower-than", "-1").set("latency-tracking", "no")
 }
 
+/// A Brisk whose memory is measured. With several workers, the memory after loading a file depends on how the threads
+/// shared the work.
+pub(crate) fn brisk() -> Launch {
+    let launch = measured(Launch::subject());
+    if subject_is_redis() { launch } else { launch.set("threads", "1") }
+}
+
 pub(crate) fn fill(server: &Server, requests: impl IntoIterator<Item = Words>) {
     Lent::new(server).fill(requests);
 }
@@ -185,7 +193,7 @@ pub(crate) fn analysed(path: &Path, classes: Classes) -> Findings {
 
 /// Starts a Brisk that loads a file.
 pub(crate) fn brisk_with(file: &Path) -> Server {
-    let launch = measured(Launch::subject());
+    let launch = brisk();
     let mut server = launch.clone().start();
     server.kill_for_now();
     std::fs::copy(file, server.dir().join("dump.rdb")).unwrap();
