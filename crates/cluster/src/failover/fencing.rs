@@ -146,8 +146,8 @@ pub struct SeenRegistration {
 
 impl SeenRegistration {
     /// True if this is the registration of a process later than `primary`. `named_at` is the coordinator's revision of
-    /// a document that names `primary`, or `None` if it is unknown. An earlier process has registered before that
-    /// revision, because a process registers before it becomes the primary. O(1).
+    /// the first known document that names `primary`, or `None` if it is unknown. An earlier process has registered
+    /// before that revision, because a process registers before it becomes the primary. O(1).
     #[must_use]
     pub fn is_later_than(self, primary: NodeRun, named_at: Option<u64>) -> bool {
         self.incarnation != primary.incarnation

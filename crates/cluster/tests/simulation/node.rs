@@ -1,7 +1,7 @@
 //! The model of a node.
 
 use brisk_cluster::document::{
-    Dataset, InstallError, NodeRole, NodeStatus, Registration, Topology, check_installation,
+    Dataset, InstallError, NodeRole, NodeStatus, Registration, Shard, Topology, check_installation,
 };
 use brisk_cluster::failover::{
     CoordinatorLoss, Lease, LeaseHorizon, NewTerm, ReplicaAcks, SeenRegistration, SentAcks,
@@ -39,6 +39,10 @@ pub(crate) struct Node {
     /// not looked up in the document each time.
     shard: Option<(SlotId, Vec<NodeId>)>,
     lease: Option<Lease>,
+    /// The primary of the shard, and the epoch of the first document that this process has seen name it.
+    named: Option<(NodeRun, u64)>,
+    /// The number of terms that began without a wait for acknowledgements, because the primary had restarted.
+    pub(crate) short_waits: u64,
     /// The last registration of each node that this node has seen.
     registered: BTreeMap<NodeId, SeenRegistration>,
     /// The number of the lease that this process holds, as far as it knows. Without one it registers.
@@ -82,6 +86,8 @@ impl Node {
             map: SlotMap::new(None, run),
             shard: None,
             lease: None,
+            named: None,
+            short_waits: 0,
             registered: BTreeMap::new(),
             lease_number: None,
             must_reassert: false,
@@ -119,6 +125,7 @@ impl Node {
         self.paused_until_ms = now_ms;
         (self.lease, self.lease_number) = (None, None);
         self.registered.clear();
+        self.named = None;
         (self.last_contact_ms, self.serves_from_ms) = (None, 0);
         (self.must_reassert, self.reassertion, self.handing_over) = (false, None, None);
         if !keeps_data || self.offset == 0 {
@@ -173,6 +180,12 @@ impl Node {
         let before = (self.map.role(), self.map.own_shard());
         let before_document = self.installed.replace(Rc::clone(document));
         self.apply_document();
+        let named_before = self.named;
+        let run = document.shard_of(self.run.node).and_then(Shard::primary_run);
+        if self.named.map(|(run, _)| run) != run {
+            // Every change raises the revision and the epoch by one.
+            self.named = run.map(|run| (run, document.epoch.0));
+        }
         let has_new_term = before != (self.map.role(), self.map.own_shard());
         let Some(shard) = document.shard_of(self.run.node).filter(|_| has_new_term) else { return };
         // A restarted primary is in a later term than the one that this node knows, or in none.
@@ -182,10 +195,11 @@ impl Node {
         let primary = primary.and_then(|old| old.shard(shard.id)?.primary_run());
         let is_primary_restarted = primary.is_some_and(|old| {
             let registered = self.registered.get(&old.node);
-            // Every change raises the revision and the epoch by one.
-            let named_at = before_document.as_ref().map(|before| before.epoch.0);
+            let named_at = named_before.filter(|(run, _)| *run == old).map(|(_, epoch)| epoch);
             registered.is_some_and(|registered| registered.is_later_than(old, named_at))
         });
+        let is_promoted = self.map.role() == MapRole::Primary;
+        self.short_waits += u64::from(is_primary_restarted && is_promoted);
         let installed_ms = self.local_ms(now_ms);
         self.horizon.note_term(before.1, shard, installed_ms, ttl_ms);
         self.serves_from_ms = serves_from_ms(&NewTerm {

@@ -42,6 +42,8 @@ pub(crate) struct Totals {
     pub(crate) reasserted: u64,
     /// Planned switches that were proposed.
     pub(crate) planned: u64,
+    /// Promotions that did not wait for acknowledgements, because the primary had restarted.
+    pub(crate) short_waits: u64,
     pub(crate) served_checks: u64,
     /// Checks of primaries that served without a lease, while their replicas acknowledged.
     pub(crate) served_extended: u64,
@@ -57,6 +59,7 @@ impl Totals {
         self.unknown += other.unknown;
         self.reasserted += other.reasserted;
         self.planned += other.planned;
+        self.short_waits += other.short_waits;
         self.served_checks += other.served_checks;
         self.served_extended += other.served_extended;
     }
@@ -216,6 +219,7 @@ impl World {
             self.check();
         }
         self.check_recovery();
+        self.totals.short_waits = self.nodes.iter().map(|node| node.short_waits).sum();
     }
 
     /// Checks the invariants.

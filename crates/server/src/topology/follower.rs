@@ -21,7 +21,7 @@ use brisk_cluster::document::{
 use brisk_cluster::failover::{
     FailoverSettings, FailureDetector, LeaseHorizon, NewTerm, SentAcks, serves_from_ms,
 };
-use brisk_cluster::id::{ChangeId, NodeId, ShardId};
+use brisk_cluster::id::{ChangeId, NodeId, NodeRun, ShardId};
 use brisk_cluster::map::MapRole;
 use brisk_cluster::view::NodeLife;
 use brisk_coordinate::error::CoordinatorError;
@@ -71,6 +71,8 @@ pub(super) struct TopologyFollower {
     pub(super) files_signal: TopologySignal,
     pub(super) document: DocumentLock,
     pub(super) registered: Mutex<RegisteredNodes>,
+    /// The primary of this node's shard, and the revision of the first document that this process has seen name it.
+    named: Mutex<Option<(NodeRun, Revision)>>,
     /// The current lease, which is needed by the controller, for the report, and to end the lease on shutdown.
     lease: Mutex<Option<Lease>>,
     /// True if the workers are running. Worker 0 then puts documents in force.
@@ -156,6 +158,7 @@ impl TopologyFollower {
             files_signal: TopologySignal::default(),
             document: DocumentLock::default(),
             registered: Mutex::default(),
+            named: Mutex::default(),
             lease: Mutex::default(),
             has_workers: AtomicBool::new(false),
             deadline: Arc::default(),
@@ -413,6 +416,7 @@ impl TopologyFollower {
             }
         };
         guard.set(DocumentState { revision, refused: None });
+        self.note_primary(revision);
         drop(guard);
         // Wake the controller only after a change: it reads the document again, so without this check it would never
         // pause.
@@ -530,6 +534,19 @@ impl TopologyFollower {
         true
     }
 
+    /// Notes that the document of this revision, which is in force, names the primary of this node's shard. Later
+    /// documents that name the same process change nothing: the process may have restarted in the meantime.
+    pub(super) fn note_primary(&self, revision: Revision) {
+        let in_force = self.state.in_force();
+        let topology = in_force.topology.as_deref();
+        let shard = topology.and_then(|topology| topology.shard_of(in_force.map.own()));
+        let run = shard.and_then(Shard::primary_run);
+        let mut named = self.named.lock().even_poisoned();
+        if named.map(|(run, _)| run) != run {
+            *named = run.map(|run| (run, revision));
+        }
+    }
+
     /// True if this node follows the primary of the previous term of `shard` and a later process of that primary is
     /// registered. The watch may be later than the document in force and still report an earlier process.
     pub(super) fn is_primary_restarted(&self, shard: &Shard, before: &InForce) -> bool {
@@ -542,10 +559,10 @@ impl TopologyFollower {
             return false;
         }
         let old = before.topology.as_deref().and_then(|old| old.shard(shard.id)?.primary_run());
-        let named_at = self.document.revision();
-        let named_at = (named_at != Revision::NONE).then_some(named_at.0);
         let registered = self.registered.lock().even_poisoned();
+        let named = *self.named.lock().even_poisoned();
         old.is_some_and(|old| {
+            let named_at = named.filter(|(run, _)| *run == old).map(|(_, revision)| revision.0);
             registered.seen(old.node).is_some_and(|seen| seen.is_later_than(old, named_at))
         })
     }

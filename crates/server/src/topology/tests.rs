@@ -294,6 +294,9 @@ fn an_outdated_registration_does_not_prove_that_the_primary_has_restarted() {
     assert!(!registered("1e", named_at - 1), "an earlier process");
     assert!(!registered("1f", named_at + 1), "the primary itself");
     assert!(registered("1e", named_at + 1), "a later process");
+    // A later document that still names the primary, for example with its new address.
+    follower.note_primary(Revision(named_at + 5));
+    assert!(registered("1e", named_at + 1), "a process that registered before a later document");
 }
 
 #[test]
