@@ -84,6 +84,8 @@ export class CollectionView {
   // Reads the page at the current position, after stopping the scan for an earlier one.
   load() {
     this.isStopped = true;
+    this.previous.disabled = true;
+    this.next.disabled = true;
     this.turn += 1;
     const { turn } = this;
     this.loading = this.loading.then(async () => {

@@ -17,8 +17,10 @@ const BURST_BYTES_MAX = 8 * 1024 * 1024;
 const BURSTS_MAX = 60;
 const PAUSE_MS = 900;
 const CONNECT_MS_MAX = 5000;
-// If there are more different keys, those that were requested once are forgotten.
+// If a sample ends with more different keys, those with few requests are forgotten.
 const KEYS_MAX = 100_000;
+// Longer lines are counted, but their keys are not examined.
+const LINE_CHARACTERS_MAX = 64 * 1024;
 const SHOWN_KEYS = 50;
 
 // The database and the arguments of a line: 1700000000.123456 [0 127.0.0.1:5000] "get" "key". Null for other lines.
@@ -30,17 +32,21 @@ function parse(line) {
 }
 
 class Sample {
-  constructor(commands) {
-    Object.assign(this, { commands, counts: new Map(), requests: 0, bursts: 0, ms: 0, isRunning: true });
+  constructor() {
+    Object.assign(this, { commands: null, counts: new Map(), requests: 0, bursts: 0, ms: 0, isRunning: true });
   }
 
   // Runs MONITOR over a connection of its own, and closes it.
   burst() {
     return new Promise((resolve, reject) => {
       let began = null;
+      let ms = 0;
       let requests = 0;
       let bytes = 0;
-      const end = () => session.close();
+      const end = () => {
+        ms ||= began === null ? 0 : performance.now() - began;
+        session.close();
+      };
       const limit = setTimeout(end, CONNECT_MS_MAX);
       const onPush = (reply) => {
         if (isError(reply)) reject(reply);
@@ -48,10 +54,10 @@ class Sample {
         if (isError(reply) || requests >= BURST_REQUESTS_MAX || bytes >= BURST_BYTES_MAX) return end();
         if (began === null) {
           began = performance.now(); // the reply to MONITOR itself
-          setTimeout(end, BURST_MS);
+          pause(BURST_MS).then(end);
         }
         bytes += line.length;
-        requests += this.count(line);
+        if (ms === 0) requests += this.count(line);
         return undefined;
       };
       const onState = ({ state, problem }) => {
@@ -59,10 +65,11 @@ class Sample {
         else if (state === 'login') end();
         if (state !== 'closed') return;
         clearTimeout(limit);
-        if (began === null) return reject(new ConnectionLost(problem || 'The server did not reply to MONITOR.'));
+        if (ms === 0 || problem) return reject(new ConnectionLost(problem || 'The server did not reply to MONITOR.'));
         this.requests += requests;
         this.bursts += 1;
-        this.ms += performance.now() - began;
+        this.ms += ms;
+        this.forgetRare();
         return resolve();
       };
       const session = new Session({ name: 'console-monitor', onState, onPush });
@@ -72,20 +79,22 @@ class Sample {
 
   // Returns the number of requests in the line.
   count(line) {
+    if (line.length > LINE_CHARACTERS_MAX) return 1;
     const request = parse(line);
     if (!request || request.words.length === 0) return 0;
     for (const name of this.commands.keys(request.words)) {
       const id = `${request.db} ${identity(name)}`;
       const known = this.counts.get(id);
       if (known) known.count += 1;
-      else if (this.counts.size < KEYS_MAX) this.counts.set(id, { db: request.db, name, count: 1 });
+      else if (this.counts.size < 2 * KEYS_MAX) this.counts.set(id, { db: request.db, name, count: 1 });
     }
-    if (this.counts.size >= KEYS_MAX) this.forgetRare();
     return 1;
   }
 
   forgetRare() {
-    for (const [id, { count }] of this.counts) if (count === 1) this.counts.delete(id);
+    for (let rare = 1; this.counts.size > KEYS_MAX; rare *= 2) {
+      for (const [id, { count }] of this.counts) if (count <= rare) this.counts.delete(id);
+    }
   }
 
   // The most requested keys with their requests per second.
@@ -132,7 +141,8 @@ export function createHotKeys(app) {
     setText(status, '');
     table.update([]);
     await message.attempt(async () => {
-      sample = new Sample(new CommandKeys(await app.session.call('COMMAND')));
+      sample = new Sample();
+      sample.commands = new CommandKeys(await app.session.call('COMMAND'));
       while (sample.isRunning && sample.bursts < BURSTS_MAX) {
         await step();
         if (sample.isRunning) await pause(PAUSE_MS);

@@ -16,7 +16,7 @@ import * as format from '/console/format.js';
 // The number of keys in a batch adapts to the time that a batch takes.
 const BATCH_KEYS_MIN = 100;
 const BATCH_KEYS_MAX = 2000;
-const BATCH_MS = 20;
+const BATCH_MS = 50;
 const TOP_KEYS = 100;
 const DRAW_MS = 500;
 // The pause after each batch, in relation to the time that the batch took.

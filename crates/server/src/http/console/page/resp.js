@@ -3,7 +3,7 @@
 // A bulk string becomes a Uint8Array, an integer a number or a BigInt, null and booleans themselves, an array an Array.
 // The other types have classes, because the prompt shows them differently. Attributes are read and discarded.
 
-import { toBytes, concat } from '/console/bytes.js';
+import { toBytes } from '/console/bytes.js';
 
 // A larger reply closes the session.
 export const REPLY_BYTES_MAX = 64 * 1024 * 1024;
@@ -44,14 +44,46 @@ export class ReplyMap {
 export class ReplySet extends Array {}
 export class Push extends Array {}
 
-// The request as the bytes of a RESP array. Arguments are strings, numbers or Uint8Arrays.
-export function encode(args) {
-  const parts = [toBytes(`*${args.length}\r\n`)];
-  for (const arg of args) {
-    const bytes = toBytes(arg);
-    parts.push(toBytes(`$${bytes.length}\r\n`), bytes, toBytes('\r\n'));
+// A buffer that grows. Scans send thousands of requests, so their parts are not allocated one by one.
+class Writer {
+  constructor() {
+    this.buffer = new Uint8Array(4096);
+    this.end = 0;
   }
-  return concat(parts);
+
+  reserve(count) {
+    if (this.end + count <= this.buffer.length) return;
+    const larger = new Uint8Array(Math.max(2 * this.buffer.length, this.end + count));
+    larger.set(this.buffer.subarray(0, this.end));
+    this.buffer = larger;
+  }
+
+  ascii(line) {
+    this.reserve(line.length);
+    for (let at = 0; at < line.length; at += 1) this.buffer[this.end + at] = line.charCodeAt(at);
+    this.end += line.length;
+  }
+
+  bytes(part) {
+    this.reserve(part.length);
+    this.buffer.set(part, this.end);
+    this.end += part.length;
+  }
+}
+
+// The requests as the bytes of RESP arrays. Arguments are strings, numbers or Uint8Arrays.
+export function encode(commands) {
+  const writer = new Writer();
+  for (const args of commands) {
+    writer.ascii(`*${args.length}\r\n`);
+    for (const arg of args) {
+      const bytes = toBytes(arg);
+      writer.ascii(`$${bytes.length}\r\n`);
+      writer.bytes(bytes);
+      writer.ascii('\r\n');
+    }
+  }
+  return writer.buffer.subarray(0, writer.end);
 }
 
 const text = new TextDecoder('utf-8', { ignoreBOM: true });

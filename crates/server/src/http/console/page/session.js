@@ -2,7 +2,6 @@
 // requests and replies, and connects again after it was closed.
 
 import { Decoder, Push, ReplyError, encode } from '/console/resp.js';
-import { concat } from '/console/bytes.js';
 
 const MESSAGE_BYTES_MAX = 1024 * 1024;
 const RETRY_MS = [300, 1000, 2000, 5000];
@@ -168,7 +167,7 @@ export class Session {
     const replies = commands.map(() => new Promise((resolve, reject) => {
       this.waiting.push({ resolve, reject, since });
     }));
-    const bytes = concat(commands.map(encode));
+    const bytes = encode(commands);
     for (let at = 0; at < bytes.length; at += MESSAGE_BYTES_MAX) {
       this.socket.send(bytes.subarray(at, at + MESSAGE_BYTES_MAX));
     }
@@ -177,7 +176,7 @@ export class Session {
 
   // Sends a command whose replies are pushed: SUBSCRIBE, MONITOR.
   send(args) {
-    this.socket.send(encode(args));
+    this.socket.send(encode([args]));
   }
 
   // Sends one command, and throws a ReplyError if the reply is an error.
