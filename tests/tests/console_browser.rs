@@ -3,6 +3,7 @@
 
 use brisk_testkit::port::Port;
 use brisk_testkit::server::subject_is_redis;
+use brisk_testkit::wait::{DEADLINE, holds_within};
 use brisk_testkit::{Launch, Server, TempDir, wait_until};
 use brisk_tests::browser::Browser;
 use brisk_tests::with_workers;
@@ -256,7 +257,8 @@ fn the_most_requested_keys_are_found_in_samples_of_the_requests() {
     ];
     let expected = ["after", "counted", "hot", "left", "right", "subcommand"];
     let mut names = Vec::new();
-    wait_until("the keys to be found", || {
+    let mut text = String::new();
+    let is_found = holds_within(DEADLINE, || {
         client.pipeline(&requests);
         let shown = console.browser.evaluate(NAMES);
         names = shown
@@ -267,8 +269,10 @@ fn the_most_requested_keys_are_found_in_samples_of_the_requests() {
             .collect();
         let mut sorted = names.clone();
         sorted.sort();
+        text = console.browser.text("main");
         sorted == expected && names[0] == "hot"
     });
+    assert!(is_found, "{text}");
     console.browser.click("main button", Some("Stop"));
     wait_until("the last sample to end", || {
         !client.cmd("CLIENT LIST").text().contains("name=console-monitor")

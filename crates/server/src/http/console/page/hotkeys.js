@@ -16,7 +16,10 @@ const BURST_REQUESTS_MAX = 20_000;
 const BURST_BYTES_MAX = 8 * 1024 * 1024;
 const BURSTS_MAX = 60;
 const PAUSE_MS = 900;
-const CONNECT_MS_MAX = 5000;
+// The longest time until MONITOR replies, which includes the login.
+const CONNECT_MS_MAX = 15_000;
+// The longest time until a burst ends, if the worker of pause.js is late.
+const LATE_MS_MAX = 1000;
 // If a sample ends with more different keys, those with few requests are forgotten.
 const KEYS_MAX = 100_000;
 // Longer lines are counted, but their keys are not examined.
@@ -54,7 +57,9 @@ class Sample {
         if (isError(reply) || requests >= BURST_REQUESTS_MAX || bytes >= BURST_BYTES_MAX) return end();
         if (began === null) {
           began = performance.now(); // the reply to MONITOR itself
+          clearTimeout(limit);
           pause(BURST_MS).then(end);
+          setTimeout(end, LATE_MS_MAX);
         }
         bytes += line.length;
         if (ms === 0) requests += this.count(line);
