@@ -40,7 +40,7 @@ pub(crate) struct Node {
     shard: Option<(SlotId, Vec<NodeId>)>,
     lease: Option<Lease>,
     /// The primary of the shard, and the epoch of the first document that this process has seen name it.
-    named: Option<(NodeRun, u64)>,
+    first_named: Option<(NodeRun, u64)>,
     /// The number of terms that began without a wait for acknowledgements, because the primary had restarted.
     pub(crate) short_waits: u64,
     /// The last registration of each node that this node has seen.
@@ -86,7 +86,7 @@ impl Node {
             map: SlotMap::new(None, run),
             shard: None,
             lease: None,
-            named: None,
+            first_named: None,
             short_waits: 0,
             registered: BTreeMap::new(),
             lease_number: None,
@@ -125,7 +125,7 @@ impl Node {
         self.paused_until_ms = now_ms;
         (self.lease, self.lease_number) = (None, None);
         self.registered.clear();
-        self.named = None;
+        self.first_named = None;
         (self.last_contact_ms, self.serves_from_ms) = (None, 0);
         (self.must_reassert, self.reassertion, self.handing_over) = (false, None, None);
         if !keeps_data || self.offset == 0 {
@@ -180,11 +180,11 @@ impl Node {
         let before = (self.map.role(), self.map.own_shard());
         let before_document = self.installed.replace(Rc::clone(document));
         self.apply_document();
-        let named_before = self.named;
+        let named_before = self.first_named;
         let run = document.shard_of(self.run.node).and_then(Shard::primary_run);
-        if self.named.map(|(run, _)| run) != run {
+        if self.first_named.map(|(run, _)| run) != run {
             // Every change raises the revision and the epoch by one.
-            self.named = run.map(|run| (run, document.epoch.0));
+            self.first_named = run.map(|run| (run, document.epoch.0));
         }
         let has_new_term = before != (self.map.role(), self.map.own_shard());
         let Some(shard) = document.shard_of(self.run.node).filter(|_| has_new_term) else { return };

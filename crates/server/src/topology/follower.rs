@@ -72,7 +72,7 @@ pub(super) struct TopologyFollower {
     pub(super) document: DocumentLock,
     pub(super) registered: Mutex<RegisteredNodes>,
     /// The primary of this node's shard, and the revision of the first document that this process has seen name it.
-    named: Mutex<Option<(NodeRun, Revision)>>,
+    first_named: Mutex<Option<(NodeRun, Revision)>>,
     /// The current lease, which is needed by the controller, for the report, and to end the lease on shutdown.
     lease: Mutex<Option<Lease>>,
     /// True if the workers are running. Worker 0 then puts documents in force.
@@ -158,7 +158,7 @@ impl TopologyFollower {
             files_signal: TopologySignal::default(),
             document: DocumentLock::default(),
             registered: Mutex::default(),
-            named: Mutex::default(),
+            first_named: Mutex::default(),
             lease: Mutex::default(),
             has_workers: AtomicBool::new(false),
             deadline: Arc::default(),
@@ -541,7 +541,7 @@ impl TopologyFollower {
         let topology = in_force.topology.as_deref();
         let shard = topology.and_then(|topology| topology.shard_of(in_force.map.own()));
         let run = shard.and_then(Shard::primary_run);
-        let mut named = self.named.lock().even_poisoned();
+        let mut named = self.first_named.lock().even_poisoned();
         if named.map(|(run, _)| run) != run {
             *named = run.map(|run| (run, revision));
         }
@@ -560,7 +560,7 @@ impl TopologyFollower {
         }
         let old = before.topology.as_deref().and_then(|old| old.shard(shard.id)?.primary_run());
         let registered = self.registered.lock().even_poisoned();
-        let named = *self.named.lock().even_poisoned();
+        let named = *self.first_named.lock().even_poisoned();
         old.is_some_and(|old| {
             let named_at = named.filter(|(run, _)| *run == old).map(|(_, revision)| revision.0);
             registered.seen(old.node).is_some_and(|seen| seen.is_later_than(old, named_at))
