@@ -280,13 +280,26 @@ fn end(core: &Core, how: ShutdownMode, called_off: impl Fn() -> bool) -> Result<
         return Err(CommandError::SlotBusy);
     }
     report_replicas(core);
+    // While the dataset is being loaded, the files already contain all of it.
+    let writes = !shared.conditions.is_loading() && writes_files(shared, how);
+    let saves = saves(&core.config, how);
+    // Quiesce before jobs are stopped. Otherwise, a worker that is about to start a job would start it afterwards.
+    let quiesced = match writes.then(|| core.quiesce_others()) {
+        None => None,
+        // A slow script is running, but no snapshot was requested, so its partial changes are not saved. Writes of
+        // other clients are logged before they are acknowledged.
+        Some(Err(CommandError::SlotBusy)) if !saves => None,
+        Some(other) => other?,
+    };
+    if called_off() {
+        return Err(refusal());
+    }
     if bgsave::is_saving(shared) {
         shared.log.warning(format_args!("There is a child saving an .rdb. Killing it!"));
         shared.persistence.snapshots.give_up();
         shared.replication.snapshots.give_up("the server is shutting down");
     }
-    // While the dataset is being loaded, the files already contain all of it.
-    if !shared.conditions.is_loading() && writes_files(shared, how) {
+    if writes {
         if rewrite::is_first(shared) {
             let log = &shared.log;
             if !how.force {
@@ -297,16 +310,6 @@ fn end(core: &Core, how: ShutdownMode, called_off: impl Fn() -> bool) -> Result<
             log.warning(format_args!("Writing initial AOF. Exit anyway."));
         }
         rewrite::stop(shared, "the server is shutting down");
-        let saves = saves(&core.config, how);
-        let quiesced = match core.quiesce_others() {
-            // A slow script is running, but no snapshot was requested, so its partial changes are not saved. Writes of
-            // other clients are logged before they are acknowledged.
-            Err(CommandError::SlotBusy) if !saves => None,
-            other => other?,
-        };
-        if called_off() {
-            return Err(refusal());
-        }
         if shared.persistence.aof.is_on() {
             shared.log.notice(format_args!("Calling fsync() on the AOF file."));
             shared.dispatch_changes(core.id);
@@ -328,8 +331,6 @@ fn end(core: &Core, how: ShutdownMode, called_off: impl Fn() -> bool) -> Result<
         if let Some(quiesced) = quiesced {
             quiesced.keep_for_good();
         }
-    } else if called_off() {
-        return Err(refusal());
     }
     shared.process.shutdown.request(0);
     Ok(())

@@ -208,6 +208,8 @@ fn begin_alone(core: &Core) -> Result<()> {
     }
     let version = brisk_engine::snapshot::version_at_least(&shared.keyspace, &core.env);
     let head = Head::now(core, version).of_base();
+    // From now on, the rewrite can be stopped.
+    *aof.rewrite.cut.lock().even_poisoned() = Some(Arc::clone(&cut));
     drop(quiesced);
     *aof.manifest.lock().even_poisoned() = next;
     aof.rewrite.is_scheduled.store(false, Ordering::SeqCst);
@@ -218,7 +220,6 @@ fn begin_alone(core: &Core) -> Result<()> {
     }
     let pid = std::process::id();
     shared.log.notice(format_args!("Background append only file rewriting started by pid {pid}"));
-    *aof.rewrite.cut.lock().even_poisoned() = Some(Arc::clone(&cut));
     let (own, own_increment) = (Arc::clone(&cut), increment.clone());
     let run = move || {
         let done = write_base(shared, &config, &home, &head, &own, own_increment.as_ref());
@@ -395,19 +396,21 @@ pub fn give_up(shared: &Shared, why: &'static str) {
 }
 
 /// Stops a rewrite in progress and removes its temporary file. Waits at most [`STOP_MAX`], because a rewrite that has
-/// written its last byte cannot be stopped and is nearly done. Returns true if the rewrite is over.
+/// written its last byte cannot be stopped and is nearly done. Returns true if nothing writes a base any more. A worker
+/// that waits for quiescence to start a rewrite has written nothing yet, so this function does not wait for it.
 pub fn stop(shared: &Shared, why: &'static str) -> bool {
-    let is_running = &shared.persistence.aof.rewrite.is_running;
-    if !is_running.load(Ordering::SeqCst) {
+    let rewrite = &shared.persistence.aof.rewrite;
+    if !rewrite.is_running.load(Ordering::SeqCst) {
         return true;
     }
+    let is_writing = || rewrite.cut.lock().even_poisoned().is_some();
     shared.log.warning(format_args!("There is a child rewriting the AOF. Killing it!"));
     give_up(shared, why);
     let until = Instant::now() + STOP_MAX;
-    while is_running.load(Ordering::SeqCst) && Instant::now() < until {
+    while is_writing() && Instant::now() < until {
         std::thread::park_timeout(LOOK_AGAIN);
     }
-    !is_running.load(Ordering::SeqCst)
+    !is_writing()
 }
 
 /// CONFIG SET appendonly no: syncs all changes and stops writing. All other workers are quiesced.
