@@ -332,11 +332,14 @@ impl Member {
     /// True if both members have the same address, zone and names.
     #[must_use]
     pub fn is_same_place(&self, other: &Member) -> bool {
-        let of = |member: &Member| (member.port, member.tls, member.bus);
-        let names = |member: &Member| {
-            [&member.ip, &member.host, &member.zone, &member.name].map(String::clone)
-        };
-        of(self) == of(other) && names(self) == names(other)
+        let ports = |member: &Member| (member.port, member.tls, member.bus);
+        let names = [
+            (&self.ip, &other.ip),
+            (&self.host, &other.host),
+            (&self.zone, &other.zone),
+            (&self.name, &other.name),
+        ];
+        ports(self) == ports(other) && names.iter().all(|(own, other)| own == other)
     }
 }
 

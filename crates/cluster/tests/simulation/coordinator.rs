@@ -5,11 +5,11 @@ use brisk_cluster::id::{ChangeId, NodeId, NodeRun};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// A lease with the node's registration.
-#[derive(Debug, Clone)]
-pub(crate) struct HeldLease {
-    pub(crate) registration: Registration,
-    pub(crate) expires_ms: u64,
+/// The lease of a registered process.
+#[derive(Debug, Clone, Copy)]
+struct Lease {
+    run: NodeRun,
+    expires_ms: u64,
     number: u64,
 }
 
@@ -37,7 +37,9 @@ pub(crate) struct Request {
 pub(crate) struct Coordinator {
     pub(crate) revision: u64,
     pub(crate) document: Option<Rc<Topology>>,
-    pub(crate) leases: BTreeMap<NodeId, HeldLease>,
+    leases: BTreeMap<NodeId, Lease>,
+    /// The registrations of the nodes in `leases`.
+    pub(crate) registered: BTreeMap<NodeId, Registration>,
     /// The coordinator has no quorum until this time: requests wait, and leases do not end.
     pub(crate) frozen_until_ms: u64,
     history: Vec<ChangeId>,
@@ -52,6 +54,7 @@ impl Coordinator {
             revision: 0,
             document: None,
             leases: BTreeMap::new(),
+            registered: BTreeMap::new(),
             frozen_until_ms: 0,
             history: Vec::new(),
             granted: 0,
@@ -70,6 +73,7 @@ impl Coordinator {
     /// Removes the leases that have ended.
     pub(crate) fn expire(&mut self, now_ms: u64) {
         self.leases.retain(|_, lease| lease.expires_ms > now_ms);
+        self.registered.retain(|id, _| self.leases.contains_key(id));
     }
 
     /// Renews the lease with this number; without a number, registers the node with a new lease. A
@@ -92,12 +96,13 @@ impl Coordinator {
                 None => Renewal::Lost,
             };
         }
-        if held.is_some_and(|held| held.registration.incarnation > registration.incarnation) {
+        if held.is_some_and(|held| held.run.incarnation > registration.incarnation) {
             return Renewal::Replaced;
         }
         self.granted += 1;
         let number = self.granted;
-        self.leases.insert(registration.id, HeldLease { registration, expires_ms, number });
+        self.leases.insert(registration.id, Lease { run: registration.run(), expires_ms, number });
+        self.registered.insert(registration.id, registration);
         Renewal::Granted(number)
     }
 
@@ -126,6 +131,6 @@ impl Coordinator {
     pub(crate) fn has_lease(&self, run: NodeRun, now_ms: u64) -> bool {
         self.leases
             .get(&run.node)
-            .is_some_and(|lease| lease.registration.run() == run && lease.expires_ms > now_ms)
+            .is_some_and(|lease| lease.run == run && lease.expires_ms > now_ms)
     }
 }

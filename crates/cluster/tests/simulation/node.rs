@@ -317,7 +317,8 @@ impl Node {
 fn first_registration(run: NodeRun) -> Registration {
     let port = 7_000 + u16::from(run.node.to_string().as_bytes()[1] - b'0');
     let json = format!(
-        r#"{{"id":"{}","incarnation":"{}","version":"1","member":{{"ip":"10.0.0.1","port":{port}}}}}"#,
+        r#"{{"id":"{}","incarnation":"{}","version":"1","member":{{"ip":"10.0.0.1","port":{port},
+        "host":"node-{port}","name":"node-{port}","zone":"one"}}}}"#,
         run.node, run.incarnation
     );
     Registration::parse(json.as_bytes()).unwrap()

@@ -504,9 +504,6 @@ impl World {
 
     fn decide(&mut self, at: usize) {
         let now_ms = self.now_ms;
-        let leases = self.coordinator.leases.iter();
-        let registered: BTreeMap<NodeId, Registration> =
-            leases.map(|(id, lease)| (*id, lease.registration.clone())).collect();
         let (mut statuses, mut pongs) = (BTreeMap::new(), BTreeMap::new());
         for node in &self.nodes {
             if node.is_running(now_ms) && self.random.percent(80) {
@@ -518,7 +515,7 @@ impl World {
         let topology = self.coordinator.document.clone();
         let situation = Situation {
             topology: topology.as_deref(),
-            registered: &registered,
+            registered: &self.coordinator.registered,
             statuses: &statuses,
             pongs: &pongs,
             now_ms,
