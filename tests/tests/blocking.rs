@@ -262,7 +262,7 @@ fn sorted_sets_serve_their_waiters() {
 }
 
 /// Producers and consumers on several workers: every element arrives once, and each producer's in
-/// order. (issue: blocking across threads)
+/// order.
 #[test]
 fn every_element_is_delivered_once_and_in_order() {
     const CONSUMERS: usize = 64;

@@ -1,5 +1,5 @@
 //! With a thousand blocked clients, every item is delivered once and in order, and no client is left waiting. Ten
-//! thousand clients that disconnect at the same time leave no state behind. (issue point 7)
+//! thousand clients that disconnect at the same time leave no state behind.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::crowd::{Crowd, Handout};

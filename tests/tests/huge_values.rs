@@ -1,4 +1,4 @@
-//! Huge values are freed in the background, and replies show the value at the time of the read. (issue point 6)
+//! Huge values are freed in the background, and replies show the value at the time of the read.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::Launch;

@@ -1,4 +1,4 @@
-//! Commands on many elements: other clients continue, and no client sees an intermediate state. (issue point 6)
+//! Commands on many elements: other clients continue, and no client sees an intermediate state.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::reply::Reply;

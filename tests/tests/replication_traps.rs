@@ -81,7 +81,7 @@ fn a_replica_with_less_memory_keeps_all_data_until_it_is_promoted() {
         assert_eq!(number(&mut at_replica, "evicted_keys"), before);
         assert_same(&primary.holder(), &replica.holder());
         assert!(number(&mut at_replica, "used_memory") > 40 << 20);
-        // As a primary, it evicts keys.
+        // After its promotion, the former replica evicts keys.
         assert_reply!(at_replica, "REPLICAOF NO ONE", "OK");
         assert_reply!(at_replica, "SET one 1", "OK");
         wait_until("room to be made", || {

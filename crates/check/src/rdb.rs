@@ -218,7 +218,8 @@ fn part_name(part: FilePart) -> &'static str {
     }
 }
 
-/// Redis's name for the layout of a value type.
+/// The name that redis-check-rdb of Redis 7.4 prints for a value type. In files of Valkey 9, type 22 is a hash with
+/// TTLs of fields.
 fn kind_name(kind: u8) -> &'static str {
     const NAMES: [&str; 26] = [
         "string",
@@ -243,10 +244,10 @@ fn kind_name(kind: u8) -> &'static str {
         "stream-v2",
         "set-listpack",
         "stream-v3",
-        "hash-v2",
-        "hash-listpack-pre-release",
-        "hash-with-deadlines",
-        "hash-listpack-with-deadlines",
+        "hash-hashtable-md-pre-release",
+        "hash-listpack-md-pre-release",
+        "hash-hashtable-md",
+        "hash-listpack-md",
     ];
     NAMES.get(usize::from(kind)).filter(|name| !name.is_empty()).unwrap_or(&"unknown")
 }

@@ -32,8 +32,8 @@ enum Begin {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Keys {
-    /// Every `step`-th argument up to `last`, which counts from the end if it is negative. `limit` divides the
-    /// remaining arguments.
+    /// Every `step`-th argument up to `last`, which counts from the end if it is negative. If `last` is
+    /// negative and `limit` is at least 2, only the first 1/`limit` of the remaining arguments is searched.
     Range { last: i64, step: i64, limit: i64 },
     /// An argument contains the number of keys.
     Counted { number_at: i64, first: i64, step: i64 },

@@ -199,9 +199,10 @@ const CURSOR: &str = "one step of an iteration; whole iterations are compared wi
 const TIES: &str = "places at equal distance have no fixed order, so COUNT may cut off any of them";
 const LEX: &str = "members with different scores are not in lexicographic order, so the result depends \
     on the random heights of a skip list";
-const LATER_NUMBERS: &str = "7.2 returns one more time, and each server reads its own clock";
+const LATER_NUMBERS: &str =
+    "7.2 has one more field with a time, and each server reads its own clock";
 const JUDGED: &str = "later versions check arguments before they look up the key";
-const NAMED: &str = "7.2 names the command and the ID that it takes";
+const NAMED: &str = "the message of 7.2 names the command and its special ID, `$` or `>`";
 const LAG: &str = "later versions count only entries that are left to read";
 const STRICTER: &str = "7.2 requires an ID above those deleted";
 const BELOW_DELETED: &str =

@@ -1,4 +1,5 @@
-//! Containers without Redis semantics: no key rules, no replies, no clock, no sockets.
+//! Containers without Redis semantics: the crate does not decide when keys expire or are evicted, encodes no replies,
+//! reads no clock and uses no sockets.
 //!
 //! | module | content |
 //! |---|---|

@@ -289,7 +289,7 @@ fn build_brisk() -> Result<PathBuf, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     // Written past libtest's output capture, because this build takes minutes in the first run of the tests.
     let note = format!(
-        "note: the tests need a server: building brisk-server; {SERVER_BIN} names a built one\n"
+        "note: the tests need a server: building brisk-server; to use an existing one, set {SERVER_BIN}\n"
     );
     let _ = std::io::stderr().write_all(note.as_bytes());
     let output = Command::new(cargo)
@@ -301,7 +301,9 @@ fn build_brisk() -> Result<PathBuf, String> {
         .map_err(|e| format!("cannot run cargo: {e}"))?;
     if !output.status.success() {
         let text = String::from_utf8_lossy(&output.stderr);
-        return Err(format!("building brisk-server failed (or set {SERVER_BIN}):\n{text}"));
+        return Err(format!(
+            "building brisk-server failed (to use an existing one, set {SERVER_BIN}):\n{text}"
+        ));
     }
     Ok(profile_dir.join("brisk-server"))
 }
@@ -320,7 +322,7 @@ pub fn rdb_fixtures() -> Vec<PathBuf> {
     let root = workspace_root().join("tests/fixtures/rdb");
     let directories = [root.clone(), root.join("old")];
     let entries =
-        directories.iter().flat_map(|directory| fs::read_dir(directory).expect("a folder"));
+        directories.iter().flat_map(|directory| fs::read_dir(directory).expect("a directory"));
     let mut files: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
     files.retain(|path| path.extension().is_some_and(|extension| extension == "rdb"));
     files.sort();

@@ -109,10 +109,14 @@ impl Report {
                 0 => String::new(),
                 more => format!(" and {more} more"),
             };
-            println!("skipped, or in part: {} ({reason}): {}{more}", tests.len(), named.join(", "));
+            println!(
+                "skipped completely or in part: {} ({reason}): {}{more}",
+                tests.len(),
+                named.join(", ")
+            );
         }
         for test in &self.retried {
-            println!("RETRIED, passed at the second try: {test}");
+            println!("RETRIED, passed on the second try: {test}");
         }
         for test in &self.failed {
             println!("FAILED: {test}");

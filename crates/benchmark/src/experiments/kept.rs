@@ -24,7 +24,7 @@ struct Kept {
 
 const KEPT: &[Kept] = &[
     Kept {
-        what: "keys of 16 bytes with values of 8",
+        what: "16-byte keys with 8-byte values",
         keys: 10_000_000,
         keys_short: 4_000_000,
         elements: 1,

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 pub(super) const EXPERIMENT: Experiment = Experiment {
     name: "unread",
     title: "Clients that do not read, by type of output",
-    what: "A client sends up to 128 MB of requests (16 MB short) and reads nothing, or other \
+    what: "A client sends up to 128 MiB of requests (16 MiB short) and reads nothing, or other \
            clients cause as much output for it: invalidations, lines of MONITOR, published \
            messages, the stream of a replica. The value is the growth of the server's memory. In \
            parentheses: the bound in MiB that Brisk guarantees with default settings; for a replica \

@@ -170,7 +170,8 @@ impl State {
         known
     }
 
-    /// The primary to use if a sentinel reports this one.
+    /// Returns the new primary if `said` is the primary that a recent failover replaced; otherwise returns `said`.
+    /// Sentinels may report the former primary for some time.
     fn corrected(&self, said: Address) -> Address {
         match &self.switch {
             Some(switch)
@@ -283,8 +284,9 @@ impl Sentinels {
         self.hold.send_replace(None);
     }
 
-    /// The primary to use if a sentinel reports this one. If it differs from the known primary, the majority decides,
-    /// because a sentinel may be cut off from the others.
+    /// Returns the primary to use after a sentinel has reported `said`. If `said` differs from the known primary, queries
+    /// all known sentinels, because the one that reported it may be cut off from the others. The known primary is kept
+    /// only if more sentinels report it than `said`.
     async fn agreed(&self, said: Address) -> Address {
         let (said, known, voters) = {
             let state = self.lock();

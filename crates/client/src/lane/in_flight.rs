@@ -359,7 +359,7 @@ impl InFlight {
             cell.ticks = false;
             cell.held = 0;
             cell.failure = Some(error.clone());
-            // A partially written request is lost entirely.
+            // A partially written request counts as sent, so the rest of its bytes is dropped.
             let mut sent = std::mem::take(&mut cell.sent_by_callers);
             while sent > 0 {
                 let Some(entry) = cell.entries.pop_front() else { break };

@@ -1,4 +1,4 @@
-//! Identifiers of places and times: databases, slots, keys with their hash, times, tickets.
+//! Basic types: databases, slots, keys with their hashes, times, and tickets (positions in the order of transactions).
 
 pub use brisk_resp::slot::SlotId;
 

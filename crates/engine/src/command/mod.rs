@@ -17,7 +17,7 @@ use std::ops::Range;
 /// One command: its specification, its function, and its subcommands if it is a container.
 ///
 /// `R` is the type of the function. Data commands of this crate use [`crate::call::ctx::Handler`].
-/// Commands that need a session or the server have their own type.
+/// Commands that need a session or the server use a different function type, which a higher crate defines.
 #[derive(Debug)]
 pub struct CommandOf<R: 'static> {
     pub spec: Spec,

@@ -103,7 +103,9 @@ pub enum FaultKind {
     BatchLine,
     #[error("a batch of {wanted} bytes has only {got}")]
     ShortBatch { wanted: u64, got: u64 },
-    #[error("the checksum of a batch is {stored:08x}, but that of its bytes {computed:08x}")]
+    #[error(
+        "the checksum of a batch is {stored:08x}, but the checksum of its bytes is {computed:08x}"
+    )]
     BatchChecksum { stored: u32, computed: u32 },
     #[error("an annotation within a batch")]
     AnnotationInBatch,

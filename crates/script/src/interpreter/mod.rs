@@ -408,7 +408,7 @@ impl Interpreter {
         };
         let source = [parameters, text].concat();
         let mut function = self.compile_named(source, "@user_script", None)?;
-        // In Redis a script has no arguments: `...` is empty.
+        // In Redis, a script's `...` is empty.
         if text.windows(3).any(|word| word == b"...") {
             let source =
                 [parameters, b"return (function(...) ".as_slice(), text, b"\nend)()".as_slice()]
@@ -682,9 +682,9 @@ impl Interpreter {
         self.state.collector.collect(&self.lua);
     }
 
-    /// True if a script left so much memory in use that compiled scripts should be discarded. A
-    /// closure that a script creates may be kept with its code, together with everything that the
-    /// closure uses. That memory is collected when the next script is compiled.
+    /// True if a script left so much memory in use that compiled scripts should be discarded. Luau may keep a closure
+    /// that a script creates, and everything that the closure refers to, in the compiled script. Once the compiled
+    /// scripts have been discarded, this memory is freed when the next script is compiled.
     pub fn is_full(&self) -> bool {
         self.full
     }

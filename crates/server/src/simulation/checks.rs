@@ -257,6 +257,10 @@ pub(super) fn check_acks(records: &[&Record], model: &Model, look: &NodeView) {
     for (at, acked) in look.acked.iter().filter(|(_, acked)| *acked > 0) {
         let Some(node) = (0..records.len()).find(|node| port(*node) == *at) else { continue };
         let has = records[node].has_reached(model, &look.ids.id, *acked);
-        assert!(has, "server {node} acknowledges {acked} of {:?}, which it lacks", look.ids);
+        assert!(
+            has,
+            "server {node} has acknowledged offset {acked} of {:?}, which it has not reached",
+            look.ids
+        );
     }
 }

@@ -30,7 +30,7 @@ use std::time::Duration;
 const RENEWALS_PER_TTL: u64 = 3;
 /// A confirmation takes at most the TTL divided by this number, and a renewed lease lives longer than that.
 const CONFIRMATION_PARTS: u64 = 2;
-/// The pause after a call that took long and failed.
+/// The pause after a call that took a long time and failed.
 const RETRY_PAUSE_MS: u64 = 50;
 /// The longest time between two turns. This is also the delay until the thread notices that the wait after a promotion
 /// is over.

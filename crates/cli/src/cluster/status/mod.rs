@@ -92,7 +92,7 @@ fn shard(facts: &ClusterFacts, primary: &NodeFacts) -> String {
     let mut text = if slots.is_empty() {
         "\nShard without slots".to_owned()
     } else {
-        format!("\nShard of slots {} ({})", slot_list(slots), slots.len())
+        format!("\nShard with slots {} ({})", slot_list(slots), slots.len())
     };
     let report = primary.report.as_ref().ok();
     let term = report.and_then(|report| report.cluster.get("cluster_shard_term"));

@@ -5,17 +5,17 @@ use crate::amount::{bytes, counted, grouped, readable, shortened};
 use brisk_findings::Finding;
 use std::collections::BTreeMap;
 
-/// The percentage of `maxclients` that is reported.
+/// Connected clients are reported from this percentage of `maxclients`.
 const CLIENTS_PERCENT: u64 = 90;
-/// Unsent replies of a client that are reported.
+/// Minimum bytes of unsent replies for which a client is reported.
 const OUTPUT_BYTES_MIN: u64 = 1 << 20;
 /// Maximum number of clients that are listed one by one.
 const CLIENTS_LISTED: usize = 5;
 /// Maximum number of commands of the slow log that are listed.
 const SLOW_LISTED: usize = 5;
-/// The duration of a command from which it blocks other clients noticeably.
+/// Commands that take at least this long noticeably block other clients.
 const SLOW_US_MIN: u64 = 100_000;
-/// The latency of an event that is reported.
+/// Minimum latency for which an event is reported.
 const LATENCY_MS_MIN: u64 = 100;
 const COMMAND_CHARS_MAX: usize = 60;
 
@@ -97,8 +97,10 @@ fn output(facts: &ServerFacts) -> Vec<Finding> {
     let mut findings: Vec<Finding> = clients.iter().take(CLIENTS_LISTED).map(line).collect();
     if clients.len() > CLIENTS_LISTED {
         let more = clients.len() - CLIENTS_LISTED;
-        findings
-            .push(Finding::warning("clients", format!("{more} more clients with unread replies")));
+        findings.push(Finding::warning(
+            "clients",
+            format!("{} with unread replies", counted(more as u64, "more client")),
+        ));
     }
     findings
 }

@@ -37,7 +37,7 @@ impl FieldType {
             })
     }
 
-    /// The number that these low bits represent.
+    /// Returns the number that the low `width` bits of `raw` represent. The other bits of `raw` are 0.
     fn decode(self, raw: u64) -> i64 {
         let unused = 64 - self.width;
         if self.signed { (raw << unused) as i64 >> unused } else { raw as i64 }

@@ -225,7 +225,7 @@ impl Options<'_> {
         }
     }
 
-    /// The keys of the sources, which follow their number.
+    /// Parses the keys of the sources, which follow `numkeys` in `args`.
     fn keys<'a>(&self, mut args: Args<'a>) -> Result<Vec<Key<'a>>> {
         args.bytes()?;
         self.sources.iter().map(|_| args.key()).collect()

@@ -80,7 +80,7 @@ const LOAD: Command = Command {
 const LOADEX: Command = Command {
     spec: Spec {
         name: "loadex",
-        summary: "Always fails: modules with settings are not supported.",
+        summary: "Always fails: modules are not supported.",
         since: "7.0.0",
         arity: -3,
         args: &[

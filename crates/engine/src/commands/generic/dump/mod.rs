@@ -257,7 +257,8 @@ const RESTORE: Command = Command {
     subcommands: &[],
 };
 
-/// RESTORE of a key whose slot is being moved to this server, as MIGRATE sends it.
+/// RESTORE with the flag `asking`. In cluster mode, Redis's MIGRATE sends it to the node that imports the slot. Brisk's
+/// MIGRATE sends RESTORE.
 const RESTORE_ASKING: Command = Command {
     spec: Spec {
         name: "restore-asking",
