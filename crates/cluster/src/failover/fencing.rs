@@ -180,21 +180,21 @@ pub struct NewTerm {
 ///   since it sent the data that this node acknowledged last.
 /// - After a forced promotion, the lease of the previous primary may still be valid.
 /// - A primary hands over only while it is serving, and then stops serving.
-/// - A restarted primary may have been promoted just before its restart. If there are no replicas, no other node was
-///   the primary.
+/// - A restarted primary may have been promoted just before its restart, or even after it: then this process has
+///   followed the previous primary and acknowledged its data until it learned of the promotion. If there are no
+///   replicas, no other node was the primary.
 #[must_use]
 pub fn serves_from_ms(term: &NewTerm) -> u64 {
     let (ttl_ms, acks) = (term.ttl_ms, term.acks);
+    let after_acks_ms = |is_primary_over: bool| {
+        let last_ms = if is_primary_over { acks.started_ms } else { acks.last_ms };
+        let window_ms = ack_window_ms(ttl_ms) + margin_ms(ttl_ms);
+        acks.earlier_ms.max(last_ms).saturating_add(window_ms).max(term.horizon.0)
+    };
     let from_ms = match term.cause {
         TermCause::Forced => term.horizon.0,
-        TermCause::Failover if term.has_expiring_leases => {
-            let is_over = term.is_primary_restarted;
-            let acked_ms =
-                acks.earlier_ms.max(if is_over { acks.started_ms } else { acks.last_ms });
-            let window_ms = ack_window_ms(ttl_ms) + margin_ms(ttl_ms);
-            acked_ms.saturating_add(window_ms).max(term.horizon.0)
-        }
-        TermCause::Resumed if term.has_expiring_leases && term.has_replicas => term.horizon.0,
+        TermCause::Failover if term.has_expiring_leases => after_acks_ms(term.is_primary_restarted),
+        TermCause::Resumed if term.has_expiring_leases && term.has_replicas => after_acks_ms(false),
         TermCause::Founded | TermCause::Failover | TermCause::Planned | TermCause::Resumed => 0,
     };
     from_ms.max(term.installed_ms)
@@ -298,8 +298,14 @@ mod tests {
         assert_eq!(serves_from_ms(&term(TermCause::Planned)), 10_000);
         assert_eq!(serves_from_ms(&term(TermCause::Founded)), 10_000);
         let resumed = NewTerm { installed_ms: 2_000, ..term(TermCause::Resumed) };
-        assert_eq!(serves_from_ms(&resumed), 1_000 + 5_700);
+        let acks = SentAcks { started_ms: 1_000, last_ms: 1_000, earlier_ms: 1_000 };
+        let restarted = NewTerm { acks, ..resumed };
+        assert_eq!(serves_from_ms(&restarted), 1_000 + 5_700);
         assert_eq!(serves_from_ms(&NewTerm { has_replicas: false, ..resumed }), 2_000);
+        // Promoted after the restart: the process has acknowledged data of the previous primary in the meantime.
+        assert_eq!(serves_from_ms(&resumed), 9_000 + 3_200);
+        let acks = SentAcks { last_ms: 1_000, earlier_ms: 9_500, ..acks };
+        assert_eq!(serves_from_ms(&NewTerm { acks, ..resumed }), 9_500 + 3_200);
     }
 
     #[test]

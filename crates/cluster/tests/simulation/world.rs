@@ -92,6 +92,8 @@ enum Event {
         run: NodeRun,
         revision: u64,
     },
+    /// The process of a node ends.
+    End(usize),
     Restart {
         node: usize,
         keeps_data: bool,
@@ -264,6 +266,7 @@ impl World {
             Event::RegistrationSeen { node, run, revision } => {
                 self.registration_seen(node, run, revision);
             }
+            Event::End(node) => self.nodes[node].is_up = false,
             Event::Restart { node, keeps_data } => {
                 self.nodes[node].restart(keeps_data, self.now_ms, TTL_MS);
             }
@@ -568,6 +571,22 @@ impl World {
         }
     }
 
+    /// Cuts a node off from the coordinator. Soon afterwards, another member of its shard ends and restarts.
+    fn cut_and_restart(&mut self, node: usize, until_ms: u64) {
+        self.nodes[node].cut_until_ms = until_ms + TTL_MS;
+        let shard = self.nodes[node].map.own_shard().map(|(shard, _)| shard);
+        let is_other = |at: &usize| {
+            let other = &self.nodes[*at];
+            let own = other.map.own_shard().map(|(shard, _)| shard);
+            *at != node && other.is_up && own.is_some() && own == shard
+        };
+        let Some(other) = (0..self.nodes.len()).find(is_other) else { return };
+        let end_ms = self.random.below(TTL_MS as usize) as u64;
+        let restart_ms = end_ms + 100 + self.random.below(1_000) as u64;
+        self.after(end_ms, Event::End(other));
+        self.after(restart_ms, Event::Restart { node: other, keeps_data: true });
+    }
+
     fn fault(&mut self) {
         if self.now_ms >= FAULTS_END_MS {
             return;
@@ -577,7 +596,7 @@ impl World {
         let (now_ms, node) = (self.now_ms, self.random.below(self.nodes.len()));
         let bound = if self.random.percent(50) { 2 * TTL_MS } else { 3 * TTL_MS };
         let until_ms = now_ms + 100 + self.random.below(bound as usize) as u64;
-        match self.random.below(13) {
+        match self.random.below(14) {
             0 | 1 if self.nodes[node].is_up => {
                 self.nodes[node].is_up = false;
                 let keeps_data = self.random.percent(80);
@@ -596,6 +615,7 @@ impl World {
             }
             10 => self.hand_over(node),
             12 => self.nodes[node].mute_until_ms = until_ms,
+            13 => self.cut_and_restart(node, until_ms),
             _ => {}
         }
     }
