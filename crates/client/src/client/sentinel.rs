@@ -284,9 +284,9 @@ impl Sentinels {
         self.hold.send_replace(None);
     }
 
-    /// Returns the primary to use after a sentinel has reported `said`. If `said` differs from the known primary, queries
-    /// all known sentinels, because the one that reported it may be cut off from the others. The known primary is kept
-    /// only if more sentinels report it than `said`.
+    /// Returns the primary to use after a sentinel has reported `said`. If `said` differs from the known primary,
+    /// queries all known sentinels, because the one that reported it may be cut off from the others. The known primary
+    /// is kept only if more sentinels report it than `said`.
     async fn agreed(&self, said: Address) -> Address {
         let (said, known, voters) = {
             let state = self.lock();
