@@ -132,7 +132,7 @@ fn large_replies_wait_like_others_and_are_bounded() {
     assert!(server.rss() < before + (150 << 20), "{} MB more", (server.rss() - before) >> 20);
 }
 
-/// Held messages count toward the output limit of their client.
+/// Messages in the queue of held replies count toward the output limit of their client.
 #[test]
 fn output_that_is_kept_back_counts_towards_limits() {
     if subject_is_redis() {

@@ -85,7 +85,7 @@ const NODE: Layers = Layers {
             "persistence/aof/home",
             // The state contains this.
             "persistence/aof/lock",
-            "persistence/aof/durability_queue",
+            "persistence/aof/held_replies",
         ],
         &["replication", "replication/upstream/received", "replication/upstream/state"],
         &["script"],

@@ -382,11 +382,12 @@ impl Core {
     }
 
     /// Reports whether a client has more output than `client-output-buffer-limit` allows for its class, either the hard
-    /// limit or the soft limit for its duration. `unsent` bytes and held replies count. For a replica, the part of the
-    /// stream that it has not been sent also counts, wherever that part is stored.
+    /// limit or the soft limit for its duration. `unsent` includes the client's held replies; its deferred messages are
+    /// added here. For a replica, the part of the stream that it has not been sent also counts, wherever that part is
+    /// stored.
     #[inline]
     pub fn exceeds_output_limit(&self, session: &mut Session, unsent: u64) -> bool {
-        let output = unsent + session.output.held_len() as u64;
+        let output = unsent + session.output.deferred_len() as u64;
         if !session.replication.is_replica() && self.limits.admits_any(output) {
             session.output.note_within_soft_limit();
             return false;
@@ -395,10 +396,10 @@ impl Core {
     }
 
     fn exceeds_limit_of_class(&self, session: &mut Session, unsent: u64) -> bool {
-        let held = session.output.held_len() as u64;
+        let deferred = session.output.deferred_len() as u64;
         let counted = match session.replication.replica_mut().filter(|replica| replica.follows()) {
-            Some(replica) => self.shared.replication.counted_output(replica, unsent, held),
-            None => unsent + held,
+            Some(replica) => self.shared.replication.counted_output(replica, unsent, deferred),
+            None => unsent + deferred,
         };
         let class = class_of(session);
         let since = session.output.over_soft_limit_since();
@@ -492,11 +493,12 @@ impl Core {
         }
     }
 
-    /// Publishes how much output a session has, which consists of `unsent` bytes and its held replies.
+    /// Publishes how much output a session has, which consists of `unsent` bytes, its held replies and
+    /// its deferred messages.
     #[inline]
     pub fn publish_output(&self, unsent: usize, session: &mut Session) {
         let output =
-            (unsent + session.output.durability_queue().len() + session.output.held_len()) as i64;
+            (unsent + session.output.held_replies().len() + session.output.deferred_len()) as i64;
         if output != session.accounting.counted_output() {
             self.change_output(session, output);
         }

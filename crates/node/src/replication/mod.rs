@@ -149,14 +149,14 @@ impl Replication {
     }
 
     /// The bytes of a replica's output that count toward `client-output-buffer-limit`. `unsent` bytes are in its
-    /// output, and `held` bytes of replies wait. The part of the stream that the replica has not been sent counts,
+    /// output, and `deferred` bytes of messages wait. The part of the stream that the replica has not been sent counts,
     /// wherever that part is stored. The size of the snapshot does not count.
-    pub fn counted_output(&self, replica: &mut ReplicaSession, unsent: u64, held: u64) -> u64 {
+    pub fn counted_output(&self, replica: &mut ReplicaSession, unsent: u64, deferred: u64) -> u64 {
         replica.note_unsent(unsent);
         let unsent = unsent - replica.stream_unsent();
-        self.note_held(replica, unsent + held);
+        self.note_held(replica, unsent + deferred);
         let lag = replica.progress().map_or(0, |one| self.stream.counted_behind(one));
-        unsent - replica.snapshot.unsent() + lag + held
+        unsent - replica.snapshot.unsent() + lag + deferred
     }
 
     /// The current offset of the history; 0 if no replica ever followed this server.

@@ -152,8 +152,8 @@ impl Worker {
 fn push_to_current(framed: Framed<'_>, session: &mut Session, replies: &mut ReplyBuffer) {
     let protocol = session.protocol();
     session.output.count_pushed(framed.len());
-    if session.holds_messages() || replies.has_stream() {
-        framed.pieces(protocol, |piece| session.output.hold(piece));
+    if session.defers_messages() || replies.has_stream() {
+        framed.pieces(protocol, |piece| session.output.defer(piece));
     } else {
         framed.pieces(protocol, |piece| replies.bytes_mut().extend_from_slice(piece));
     }
@@ -171,8 +171,8 @@ fn push(core: &Core, io: &mut Control, session: &mut Session, framed: Framed<'_>
     let token = session.token;
     let protocol = session.protocol();
     session.output.count_pushed(framed.len());
-    if session.holds_messages() {
-        framed.pieces(protocol, |piece| session.output.hold(piece));
+    if session.defers_messages() {
+        framed.pieces(protocol, |piece| session.output.defer(piece));
     } else {
         session.accounting.count_sent(framed.len());
         let shown = wait::shown_to_all(core);
@@ -205,7 +205,7 @@ pub(super) fn check_output(core: &Core, io: &mut Control, session: &mut Session,
     if !core.limits.watches_subscriber(all) || session.is_closing() {
         return;
     }
-    let queued = unsent + session.output.durability_queue().len();
+    let queued = unsent + session.output.held_replies().len();
     if core.limits.exceeds_total(all as u64) || core.exceeds_output_limit(session, queued as u64) {
         session.close_at_once();
         io.close(token, Close::Now);

@@ -98,7 +98,7 @@ impl Worker {
         while stream.has_more(&progress) {
             if has_replies_left(session) {
                 // Replies come first. One of them may be the reply after which the stream follows.
-                if !session.output.durability_queue().is_empty() {
+                if !session.output.held_replies().is_empty() {
                     sent = StreamSent::WaitsForFile;
                 }
                 break;
@@ -142,7 +142,7 @@ impl Worker {
         let core = &self.core;
         let Some(session) = self.sessions.get_mut(token) else { return };
         let unsent = io.unsent(token);
-        let queued = unsent + session.output.durability_queue().len();
+        let queued = unsent + session.output.held_replies().len();
         if core.exceeds_output_limit(session, queued as u64) {
             let log = &core.shared.log;
             log.warning(format_args!(

@@ -102,11 +102,11 @@ impl Worker {
             let Some(mut session) = self.sessions.take(token) else { continue };
             self.send_logged_of(io, &mut session);
             session.output.set_unread_aside();
-            if !session.output.durability_queue().is_empty() {
+            if !session.output.held_replies().is_empty() {
                 self.core.pending.hold(token);
             } else if session.stall() == Stall::Output {
                 self.resume_when_drained(io, &mut session);
-            } else if session.output.durability_queue_mut().take_close() {
+            } else if session.output.held_replies_mut().take_close() {
                 close_flushed(io, &mut session);
             }
             self.sessions.put(session);
@@ -121,13 +121,13 @@ impl Worker {
         let aof = &core.shared.persistence.aof;
         let level = wait::level(core, session);
         let now = core.clock.ns(core.clock.ticks());
-        let waited = now.saturating_sub(session.output.durability_queue().since_ns());
+        let waited = now.saturating_sub(session.output.held_replies().since_ns());
         // The output may be waiting only for replicas.
-        let lacks_file = session.output.durability_queue().first() > Some(aof.reached(level));
+        let lacks_file = session.output.held_replies().first() > Some(aof.reached(level));
         let file = if lacks_file { reached_by(core, session, waited) } else { aof.reached(level) };
         let reached = file.min(wait::acknowledged(core, session));
         let mut sends = false;
-        while let Some(bytes) = session.output.durability_queue_mut().pop(reached, now) {
+        while let Some(bytes) = session.output.held_replies_mut().pop(reached, now) {
             let output = io.output(session.token);
             session.connection.write(&bytes, output);
             sends = true;
@@ -139,7 +139,7 @@ impl Worker {
         }
         let timeout_ms =
             session.replication.durability().replicas().and_then(|requested| requested.timeout_ms);
-        if session.output.durability_queue().is_empty() {
+        if session.output.held_replies().is_empty() {
             session.replication.durability_mut().forget_before();
         } else if !sends && timeout_ms.is_some_and(|most| waited / 1_000_000 >= most) {
             self.give_up_waiting(io, session, NOT_ACKNOWLEDGED);
@@ -151,7 +151,7 @@ impl Worker {
     fn give_up_waiting(&self, io: &mut Control, session: &mut Session, text: &'static str) {
         let error = CommandError::text(text);
         count::count_error(&self.core, &error);
-        session.output.durability_queue_mut().clear();
+        session.output.held_replies_mut().clear();
         if let Some(stream) = session.output.take_stream() {
             self.core.env.garbage.borrow_mut().push(Garbage::View(stream));
         }
@@ -176,7 +176,7 @@ impl Worker {
         if self.replies.is_empty() {
             return false;
         }
-        if self.replies.has_shared() && session.output.durability_queue().is_empty() {
+        if self.replies.has_shared() && session.output.held_replies().is_empty() {
             // For large replies, writing the file now costs less than copying the replies.
             let shared = self.core.shared;
             shared.dispatch_changes(self.core.id);
@@ -199,10 +199,10 @@ impl Worker {
 
     /// Returns true if output is held back. The connection then closes after the output has been sent.
     pub(super) fn closes_later(io: &mut Control, session: &mut Session) -> bool {
-        if session.output.durability_queue().is_empty() {
+        if session.output.held_replies().is_empty() {
             return false;
         }
-        session.output.durability_queue_mut().close_after_output();
+        session.output.held_replies_mut().close_after_output();
         io.pause_reading(session.token);
         true
     }

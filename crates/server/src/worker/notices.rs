@@ -249,12 +249,12 @@ fn send(
     let token = session.token;
     let len = pieces.iter().map(|piece| piece.len()).sum::<usize>();
     session.output.count_pushed(len);
-    let replies_later = session.holds_messages()
+    let replies_later = session.defers_messages()
         || session.stall() == Stall::Elsewhere
         || session.blocked.waiter().is_some_and(|waiter| waiter.is_over())
         || replies.as_ref().is_some_and(|replies| replies.has_stream());
     if replies_later {
-        pieces.iter().for_each(|piece| session.output.hold(piece));
+        pieces.iter().for_each(|piece| session.output.defer(piece));
     } else if let Some(replies) = replies {
         pieces.iter().for_each(|piece| replies.bytes_mut().extend_from_slice(piece));
     } else {

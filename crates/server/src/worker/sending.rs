@@ -34,7 +34,7 @@ impl Worker {
         if is_logged && session.record.has(flag::REPLICA) {
             self.reject_reply(session);
         }
-        let is_kept = !session.output.durability_queue().is_empty()
+        let is_kept = !session.output.held_replies().is_empty()
             || session.replication.durability().replicas().is_some();
         if (is_logged || is_kept) && self.keep_replies(session) {
             return;
@@ -106,10 +106,10 @@ impl Worker {
             metrics.query_limit_disconnections.fetch_add(1, Ordering::Relaxed);
             io.close(token, Close::Now);
         }
-        let waiting = queued + session.output.durability_queue().len();
+        let waiting = queued + session.output.held_replies().len();
         if self.core.exceeds_output_limit(session, waiting as u64) {
             // As in Redis, excess output is not sent, and no other client is evicted because of it.
-            session.output.durability_queue_mut().clear();
+            session.output.held_replies_mut().clear();
             io.output(token).clear();
             io.close(token, Close::Now);
             unsent = 0;
@@ -134,7 +134,7 @@ impl Worker {
         self.core.publish_output(unsent, session);
         self.core.weigh(io.output_memory(token), session);
         session.publish_traffic();
-        let queued = unsent + session.output.durability_queue().len();
+        let queued = unsent + session.output.held_replies().len();
         if self.core.exceeds_output_limit(session, queued as u64)
             || has_left_for_long(io, session, now_ms)
         {
@@ -142,7 +142,7 @@ impl Worker {
         }
         if session.stall() == Stall::Output
             && session.output.pushed() > 0
-            && session.output.durability_queue().is_empty()
+            && session.output.held_replies().is_empty()
         {
             // Messages that have arrived in the meantime come after the replies.
             session.output.unread_replies(unsent);
@@ -173,7 +173,7 @@ impl Worker {
         if wait::has_ended(&self.core, session) {
             // The header may have been sent, so an error can no longer be sent instead.
             self.core.env.garbage.borrow_mut().push(Garbage::View(stream));
-            session.output.durability_queue_mut().clear();
+            session.output.held_replies_mut().clear();
             session.close_at_once();
             return true;
         }
@@ -184,7 +184,7 @@ impl Worker {
             if !more || session.record.has(flag::CLOSE_ASAP) {
                 // The stream may hold the last reference to a huge value.
                 self.core.env.garbage.borrow_mut().push(Garbage::View(stream));
-                session.output.release_held(self.replies.bytes_mut());
+                session.output.release_deferred(self.replies.bytes_mut());
                 return true;
             }
             if queued(io, session) >= soft_limit {
@@ -259,7 +259,7 @@ impl Worker {
     /// its own requests.
     pub(super) fn resume_when_drained(&self, io: &mut Control, session: &mut Session) {
         // Held replies are moved to the output later. This function is then called again.
-        if session.output.durability_queue().is_empty() {
+        if session.output.held_replies().is_empty() {
             let token = session.token;
             session.output.unread_replies(io.unsent(token));
             io.when_drained(token, self.core.soft_limit() / 2 + session.output.pushed());
@@ -300,13 +300,13 @@ pub(super) fn close_flushed(io: &mut Control, session: &mut Session) {
 /// Returns the number of bytes of output that have not been sent: bytes that wait for the append-only file, and bytes
 /// that the kernel has not taken.
 fn queued(io: &Control, session: &Session) -> usize {
-    io.unsent(session.token) + session.output.durability_queue().len()
+    io.unsent(session.token) + session.output.held_replies().len()
 }
 
 /// True if a client has shut down its sending side and its replies have since waited for replicas for
 /// [`HELD_FOR_LEFT_MS`]. Replies that wait for the disk need no such limit.
 fn has_left_for_long(io: &Control, session: &mut Session, now_ms: u64) -> bool {
-    let waits = !session.output.durability_queue().is_empty()
+    let waits = !session.output.held_replies().is_empty()
         && session.replication.durability().replicas().is_some();
     if !waits || !(session.connection.is_finished() || io.has_hung_up(session.token)) {
         session.output.note_not_left();

@@ -1,7 +1,7 @@
 //! Sends snapshots to replicas. First the position in the stream is sent, then the file, or the part of it that has
 //! been written so far, as fast as the replica takes it. The stream since the cut follows from the backlog.
 //!
-//! Until then, nothing else is added to a replica's output (see `Session::holds_messages`), and its commands wait.
+//! Until then, nothing else is added to a replica's output (see `Session::defers_messages`), and its commands wait.
 
 use super::Worker;
 use super::sending::append;
@@ -82,8 +82,8 @@ impl Worker {
                 } else {
                     log.notice(format_args!("Synchronization with replica {addr} succeeded"));
                 }
-                let held = session.output.take_held();
-                put_held(core, io, session, held);
+                let messages = session.output.take_deferred();
+                put_deferred(core, io, session, messages);
                 self.continue_stream(io, token);
                 self.core.read_clocks();
                 self.resume(io, token, Stall::Synchronises);
@@ -94,7 +94,7 @@ impl Worker {
 
 /// True if replies to earlier commands have not reached the output.
 pub(super) fn has_replies_left(session: &Session) -> bool {
-    session.output.has_stream() || !session.output.durability_queue().is_empty()
+    session.output.has_stream() || !session.output.held_replies().is_empty()
 }
 
 fn step(core: &Core, io: &mut Control, session: &mut Session) -> Step {
@@ -268,13 +268,13 @@ fn put_shared(io: &mut Control, session: &mut Session, bytes: Arc<Vec<u8>>) {
 }
 
 /// Adds messages that arrived before the snapshot was sent.
-fn put_held(core: &Core, io: &mut Control, session: &mut Session, held: Vec<u8>) {
-    if held.is_empty() {
+fn put_deferred(core: &Core, io: &mut Control, session: &mut Session, messages: Vec<u8>) {
+    if messages.is_empty() {
         return;
     }
     if wait::must_wait(core, session, wait::shown_to_all(core)) {
-        append(core, io, session, &held);
+        append(core, io, session, &messages);
     } else {
-        put_owned(io, session, held);
+        put_owned(io, session, messages);
     }
 }

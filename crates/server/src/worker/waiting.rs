@@ -196,7 +196,7 @@ impl Worker {
             self.discard_reply(delivery);
         }
         if !session.output.has_stream() {
-            session.output.release_held(self.replies.bytes_mut());
+            session.output.release_deferred(self.replies.bytes_mut());
         }
         session.after_command();
         // The change that the reply shows was made by another client's command or by another thread.

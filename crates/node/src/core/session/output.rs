@@ -1,11 +1,12 @@
 //! Output of a session that has not reached its connection, and the amount of output that the client has not read.
 
 use super::Session;
-use crate::persistence::aof::durability_queue::DurabilityQueue;
+use crate::persistence::aof::held_replies::HeldReplies;
 use brisk_engine::reply::ReplyStream;
 use brisk_structures::alloc::SetAside;
 
-/// The amount of memory of held output is published to other threads each time it has changed by this many bytes.
+/// The amount of memory of held replies and deferred messages is published to other threads each time it has changed by
+/// this many bytes.
 const SET_ASIDE_STEP: u64 = 16 * 1024;
 
 /// Output that waits, and the numbers that are used to limit unread output.
@@ -14,13 +15,13 @@ pub struct SessionOutput {
     /// A large reply that is written piece by piece as the client reads it.
     stream: Option<ReplyStream>,
     /// Messages that arrived while a large reply or a replica's snapshot was being sent. They are sent after it.
-    held: Vec<u8>,
+    deferred_messages: Vec<u8>,
     /// Output that waits until the changes that it shows are in the append-only file or on replicas.
-    durability_queue: DurabilityQueue,
+    held_replies: HeldReplies,
     /// Upper bound of the number of unread bytes that were not caused by requests of this client (published messages,
     /// invalidations, lines for monitors).
     pushed: usize,
-    /// Excludes the memory of `held` and `durability_queue` from the memory that triggers eviction.
+    /// Excludes the memory of `deferred_messages` and `held_replies` from the memory that triggers eviction.
     set_aside: SetAside,
     /// The time in Unix ms since which unsent output has been above the soft limit of the client's class.
     over_soft_limit_since: Option<u64>,
@@ -46,42 +47,42 @@ impl SessionOutput {
         self.stream = stream;
     }
 
-    /// Holds back a part of a message until the reply or snapshot before it has been written.
-    pub fn hold(&mut self, bytes: &[u8]) {
-        self.held.extend_from_slice(bytes);
+    /// Defers a part of a message until the reply or snapshot before it has been written.
+    pub fn defer(&mut self, bytes: &[u8]) {
+        self.deferred_messages.extend_from_slice(bytes);
     }
 
-    /// Takes the messages that were held back.
-    pub fn take_held(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.held)
+    /// Takes the messages that were deferred.
+    pub fn take_deferred(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.deferred_messages)
     }
 
-    /// Moves the messages that were held back to the end of `to`.
-    pub fn release_held(&mut self, to: &mut Vec<u8>) {
-        to.append(&mut self.held);
+    /// Moves the messages that were deferred to the end of `to`.
+    pub fn release_deferred(&mut self, to: &mut Vec<u8>) {
+        to.append(&mut self.deferred_messages);
     }
 
-    /// Number of bytes of messages that are held back.
+    /// Number of bytes of deferred messages.
     #[inline]
-    pub fn held_len(&self) -> usize {
-        self.held.len()
+    pub fn deferred_len(&self) -> usize {
+        self.deferred_messages.len()
     }
 
     /// Output that waits until the changes that it shows are in the append-only file or on replicas.
     #[inline]
-    pub fn durability_queue(&self) -> &DurabilityQueue {
-        &self.durability_queue
+    pub fn held_replies(&self) -> &HeldReplies {
+        &self.held_replies
     }
 
     #[inline]
-    pub fn durability_queue_mut(&mut self) -> &mut DurabilityQueue {
-        &mut self.durability_queue
+    pub fn held_replies_mut(&mut self) -> &mut HeldReplies {
+        &mut self.held_replies
     }
 
     /// Bytes of memory. O(1).
     #[inline]
     pub(super) fn memory(&self) -> usize {
-        self.held.capacity() + self.durability_queue.memory()
+        self.deferred_messages.capacity() + self.held_replies.memory()
     }
 
     /// Upper bound of the number of unread bytes that were not caused by requests of this client.
@@ -104,10 +105,11 @@ impl SessionOutput {
         }
     }
 
-    /// Bytes of unread output: the `unsent` bytes in the connection's output, plus output that is held back. O(1).
+    /// Bytes of unread output: the `unsent` bytes in the connection's output, plus held replies and deferred messages.
+    /// O(1).
     #[inline]
     pub fn unread(&self, unsent: usize) -> usize {
-        unsent + self.durability_queue.memory() + self.held.len()
+        unsent + self.held_replies.memory() + self.deferred_messages.len()
     }
 
     /// The part of [`SessionOutput::unread`] that the client's own requests caused, as a lower bound.
@@ -117,7 +119,7 @@ impl SessionOutput {
         unread - self.pushed
     }
 
-    /// Excludes the memory of held output from the memory that triggers eviction.
+    /// Excludes the memory of held replies and deferred messages from the memory that triggers eviction.
     #[inline]
     pub fn set_unread_aside(&mut self) {
         let bytes = self.memory() as u64;
@@ -150,9 +152,9 @@ impl SessionOutput {
 }
 
 impl Session {
-    /// Reports whether messages are held back, so that they do not interrupt a reply or a snapshot.
+    /// Reports whether messages are deferred, so that they do not interrupt a reply or a snapshot.
     #[inline]
-    pub fn holds_messages(&self) -> bool {
+    pub fn defers_messages(&self) -> bool {
         self.output.has_stream() || self.synchronises()
     }
 }

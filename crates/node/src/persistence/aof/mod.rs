@@ -13,7 +13,7 @@
 //! | file | purpose |
 //! |---|---|
 //! | `state` | pending data, the positions that were reached, and the workers that wait for them |
-//! | `durability_queue` | output of a session that waits for the file |
+//! | `held_replies` | output of a session that waits for the file or for replicas |
 //! | `wait` | which output waits |
 //! | `file` | the file that is being written |
 //! | `files` | changes to the set of files: at startup and in a rewrite |
@@ -26,10 +26,10 @@
 //! | `report` | the state of the file for INFO |
 //! | `rewrite` | a new base: a point-in-time snapshot, and a new increment from that point on |
 
-pub mod durability_queue;
 pub mod ending;
 mod file;
 mod files;
+pub mod held_replies;
 pub mod home;
 pub mod lock;
 #[cfg(test)]

@@ -11,7 +11,7 @@ use brisk_engine::keyspace::Ticket;
 pub fn must_wait(core: &Core, session: &Session, shown: Ticket) -> bool {
     let aof = &core.shared.persistence.aof;
     // Output that is already held is sent first, even if the file has been switched off.
-    !session.output.durability_queue().is_empty()
+    !session.output.held_replies().is_empty()
         || (aof.is_on() && shown > aof.reached(level(core, session)))
         || (session.replication.durability().replicas().is_some()
             && lacks_replicas(core, session, shown))
@@ -59,13 +59,13 @@ pub fn level(core: &Core, session: &Session) -> Level {
 
 /// Holds output back, after [`must_wait`] has returned true.
 pub fn keep(core: &Core, session: &mut Session, shown: Ticket, write: impl FnOnce(&mut Vec<u8>)) {
-    if session.output.durability_queue().is_empty() {
+    if session.output.held_replies().is_empty() {
         core.pending.hold(session.token);
     }
     if session.replication.durability().replicas().is_some() {
         core.pending.request_acks();
     }
-    session.output.durability_queue_mut().push(shown, core.clock.ns(core.clock.ticks()), write);
+    session.output.held_replies_mut().push(shown, core.clock.ns(core.clock.ticks()), write);
 }
 
 /// The latest position that any client may have been shown. Used for messages, which report a change that was just

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 /// The parts of the output, in the order in which they are sent.
 #[derive(Debug, Default)]
-pub struct DurabilityQueue {
+pub struct HeldReplies {
     parts: VecDeque<(Ticket, Vec<u8>)>,
     bytes: usize,
     /// Capacity of all parts.
@@ -17,7 +17,7 @@ pub struct DurabilityQueue {
     closes: bool,
 }
 
-impl DurabilityQueue {
+impl HeldReplies {
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.parts.is_empty()
@@ -29,7 +29,7 @@ impl DurabilityQueue {
         self.bytes
     }
 
-    /// Bytes of memory of all held replies. O(1).
+    /// Bytes of memory of the waiting output. O(1).
     #[inline]
     pub fn memory(&self) -> usize {
         self.capacity + self.parts.capacity() * size_of::<(Ticket, Vec<u8>)>()
@@ -95,7 +95,7 @@ impl DurabilityQueue {
 
     /// Drops everything, because the connection is closed.
     pub fn clear(&mut self) {
-        *self = DurabilityQueue::default();
+        *self = HeldReplies::default();
     }
 }
 
@@ -105,41 +105,33 @@ mod tests {
 
     #[test]
     fn output_is_sent_in_order_up_to_the_position_of_the_stream() {
-        let mut durability_queue = DurabilityQueue::default();
+        let mut held_replies = HeldReplies::default();
         let mut push = |shown, text: &[u8]| {
-            durability_queue.push(Ticket(shown), 1, |out| out.extend_from_slice(text));
+            held_replies.push(Ticket(shown), 1, |out| out.extend_from_slice(text));
         };
         push(5, b"a");
         push(5, b"b");
         push(9, b"c");
         // Shows older data after a write.
         push(3, b"d");
-        assert_eq!(durability_queue.len(), 4);
-        assert_eq!(durability_queue.pop(Ticket(4), 2), None);
+        assert_eq!(held_replies.len(), 4);
+        assert_eq!(held_replies.pop(Ticket(4), 2), None);
         assert_eq!(
-            (durability_queue.pop(Ticket(8), 2), durability_queue.pop(Ticket(8), 2)),
+            (held_replies.pop(Ticket(8), 2), held_replies.pop(Ticket(8), 2)),
             (Some(b"ab".to_vec()), None)
         );
-        assert_eq!(durability_queue.pop(Ticket(9), 3), Some(b"cd".to_vec()));
-        assert!(
-            durability_queue.is_empty()
-                && durability_queue.bytes == 0
-                && durability_queue.memory() == 0
-        );
+        assert_eq!(held_replies.pop(Ticket(9), 3), Some(b"cd".to_vec()));
+        assert!(held_replies.is_empty() && held_replies.bytes == 0 && held_replies.memory() == 0);
     }
 
     #[test]
     fn many_small_parts_count_with_their_actual_memory_usage() {
-        let mut durability_queue = DurabilityQueue::default();
+        let mut held_replies = HeldReplies::default();
         for shown in 0..10_000 {
-            durability_queue.push(Ticket(shown), 1, |out| out.extend_from_slice(b"+OK\r\n"));
+            held_replies.push(Ticket(shown), 1, |out| out.extend_from_slice(b"+OK\r\n"));
         }
-        assert_eq!(durability_queue.len(), 50_000);
+        assert_eq!(held_replies.len(), 50_000);
         let least = 10_000 * (size_of::<(Ticket, Vec<u8>)>() + 5);
-        assert!(
-            (least..4 * least).contains(&durability_queue.memory()),
-            "{}",
-            durability_queue.memory()
-        );
+        assert!((least..4 * least).contains(&held_replies.memory()), "{}", held_replies.memory());
     }
 }
