@@ -54,7 +54,7 @@ type Done = Result<(LoadSummary, AwaitedKeys), Failed>;
 ///
 /// # Errors
 /// The reason why the file cannot be loaded. A part of its keys may have been loaded.
-pub fn load_at_start(shared: &Shared) -> Result<LoadedExtras, Unreadable> {
+pub fn load_at_start(shared: &Shared) -> Result<LoadResult, Unreadable> {
     let config = shared.config();
     let settings = engine_settings::in_force(shared, &config);
     // Expired keys are not loaded, except by a replica.
@@ -118,14 +118,14 @@ fn load_base_by(
     config: &Config,
     settings: Settings,
     path: &Path,
-) -> Result<LoadedExtras, Unreadable> {
+) -> Result<LoadResult, Unreadable> {
     let how = LoadParameters::repeating(&shared.keyspace, settings);
     load_from(shared, config, &how, &Source::open_at(path.to_path_buf())?)
 }
 
-/// The parts of a loaded dataset other than its keys.
+/// The result of a load besides the loaded keys: libraries, lineage, and keys that were skipped or are waited for.
 #[derive(Default)]
-pub struct LoadedExtras {
+pub struct LoadResult {
     /// The sources of the dataset's libraries.
     pub functions: Vec<Vec<u8>>,
     /// Loaded keys for which clients are waiting.
@@ -152,7 +152,7 @@ pub struct Lineage {
 ///
 /// # Errors
 /// As in [`load_at_start`].
-pub fn load_received(shared: &Shared, file: File) -> Result<LoadedExtras, Unreadable> {
+pub fn load_received(shared: &Shared, file: File) -> Result<LoadResult, Unreadable> {
     let config = shared.config();
     let settings = engine_settings::in_force(shared, &config);
     let how = LoadParameters::repeating(&shared.keyspace, settings);
@@ -171,7 +171,7 @@ pub fn load_stream(
     stream: impl Read,
     bytes: Option<u64>,
     keyspace: &Keyspace,
-) -> Result<LoadedExtras, Unreadable> {
+) -> Result<LoadResult, Unreadable> {
     let config = shared.config();
     let how = LoadParameters::repeating(keyspace, engine_settings::in_force(shared, &config));
     shared.persistence.snapshots.loading.begin(bytes.unwrap_or(0));
@@ -213,7 +213,7 @@ fn load(
     shared: &Shared,
     config: &Config,
     how: &LoadParameters<'_>,
-) -> Result<LoadedExtras, Unreadable> {
+) -> Result<LoadResult, Unreadable> {
     let source = Source::open(config)?;
     shared.persistence.snapshots.loading.begin(source.bytes);
     load_from(shared, config, how, &source)
@@ -224,7 +224,7 @@ fn load_from(
     config: &Config,
     how: &LoadParameters<'_>,
     source: &Source,
-) -> Result<LoadedExtras, Unreadable> {
+) -> Result<LoadResult, Unreadable> {
     load_reader(shared, config, how, (&source.file, Some(source.bytes)))
         .map_err(|(failure, position)| source.unreadable(failure, position))
 }
@@ -234,7 +234,7 @@ fn load_reader<R: Read>(
     config: &Config,
     how: &LoadParameters<'_>,
     (reader, total): (R, Option<u64>),
-) -> Result<LoadedExtras, Failed> {
+) -> Result<LoadResult, Failed> {
     let progress = &shared.persistence.snapshots.loading;
     let splitter = RdbSplitter::new(reader).map_err(|error| (error.into(), 0))?;
     progress.note_bytes(splitter.position());
@@ -245,8 +245,8 @@ fn load_reader<R: Read>(
         // With a delay, keys are loaded one at a time.
         _ => 1,
     };
-    let mut extras = LoadedExtras::default();
-    let LoadedExtras { functions, lineage, .. } = &mut extras;
+    let mut result = LoadResult::default();
+    let LoadResult { functions, lineage, .. } = &mut result;
     let other = |event| match event {
         RdbEvent::Aux { name, value } => {
             log_aux_field(&name, &value, &shared.log, progress);
@@ -265,7 +265,7 @@ fn load_reader<R: Read>(
     shared.log.notice(format_args!(
         "Done loading RDB, keys loaded: {keys}, keys expired: {expired}{skipped}."
     ));
-    Ok(LoadedExtras { awaited, expired_keys, end: splitter.position(), ..extras })
+    Ok(LoadResult { awaited, expired_keys, end: splitter.position(), ..result })
 }
 
 impl Lineage {

@@ -22,7 +22,7 @@ use crate::core::shared::Shared;
 use crate::persistence::aof::rewrite;
 use crate::persistence::disk;
 use crate::persistence::loading::discard::discard_dataset;
-use crate::persistence::loading::rdb::{self, Lineage, LoadedExtras};
+use crate::persistence::loading::rdb::{self, Lineage, LoadResult};
 use crate::replication::follow;
 use crate::replication::history::{self, Offset, ReplicationIds};
 use crate::script::libraries::Policy;
@@ -79,7 +79,7 @@ fn load_from_file(
     let file = receive_file(thread, config, reader)?;
     discard_present(thread, wire)?;
     let loaded = load_in_background(thread, wire, file)
-        .and_then(|loaded| put_in_force(thread, loaded, position));
+        .and_then(|result| put_in_force(thread, result, position));
     if let Err(failure) = loaded {
         let upper = thread.shared.primary_words().upper;
         log.warning(format_args!("Failed trying to load the {upper} synchronization DB from disk"));
@@ -99,7 +99,7 @@ fn load_as_it_comes(
     // The dataset may have received keys since the check, and it may contain libraries.
     discard_present(thread, wire)?;
     let loaded = load_payload(thread, &mut payload, &thread.shared.keyspace);
-    if let Err(failure) = loaded.and_then(|loaded| put_in_force(thread, loaded, position)) {
+    if let Err(failure) = loaded.and_then(|result| put_in_force(thread, result, position)) {
         discard_failed(thread)?;
         return Err(failure);
     }
@@ -114,13 +114,14 @@ fn load_and_swap(
     let shared = thread.shared;
     let mut payload = Payload::begin(thread, reader, "parser")?;
     let ours = &shared.keyspace;
-    let loading = Arc::new(Keyspace::new(ours.database_count(), ours.hasher().clone()));
+    let new_keyspace = Arc::new(Keyspace::new(ours.database_count(), ours.hasher().clone()));
     // With the same history, the current dataset is an older state of the same data and is served.
     let is_same_history = shared.replication.history.ids().id == position.0;
     let condition = if is_same_history { Condition::AsyncLoading } else { Condition::Loading };
     thread.when_quiesced(move |core| core.shared.conditions.set(condition, true))?;
-    let loaded = load_payload(thread, &mut payload, &loading);
-    let swapped = loaded.and_then(|loaded| swap(thread, loaded, Arc::clone(&loading), position));
+    let loaded = load_payload(thread, &mut payload, &new_keyspace);
+    let swapped =
+        loaded.and_then(|result| swap(thread, result, Arc::clone(&new_keyspace), position));
     if swapped.is_err() {
         let log = &shared.log;
         let upper = thread.shared.primary_words().upper;
@@ -136,7 +137,7 @@ fn load_payload(
     thread: &UpstreamThread,
     payload: &mut Payload<'_, '_>,
     keyspace: &Keyspace,
-) -> Result<LoadedExtras, Failure> {
+) -> Result<LoadResult, Failure> {
     let log = &thread.shared.log;
     let upper = thread.shared.primary_words().upper;
     log.notice(format_args!("{upper} <-> REPLICA sync: Loading DB in memory"));
@@ -248,14 +249,14 @@ fn leave_history(shared: &Shared) {
 /// Replaces the keyspace with the newly loaded one.
 fn swap(
     thread: &UpstreamThread,
-    loaded: LoadedExtras,
-    loading: Arc<Keyspace>,
+    result: LoadResult,
+    new_keyspace: Arc<Keyspace>,
     (id, offset): Position,
 ) -> Result<(), Failure> {
     let log = &thread.shared.log;
     let upper = thread.shared.primary_words().upper;
     log.notice(format_args!("{upper} <-> REPLICA sync: Swapping active DB with loaded DB"));
-    let LoadedExtras { functions, lineage, .. } = loaded;
+    let LoadResult { functions, lineage, .. } = result;
     let upstream = Arc::clone(&thread.upstream);
     let swapped = thread.when(move |core| {
         if !end_snapshots(core.shared) {
@@ -268,7 +269,7 @@ fn swap(
         }
         leave_history(core.shared);
         let mut keys = Keys::unlocked(&core.shared.keyspace, &core.env, DbIndex::FIRST);
-        keys.adopt(&loading);
+        keys.adopt(&new_keyspace);
         core.shared.keyspace.forget_replica_expires();
         keys.invalidate_all();
         keys.close_without_effects();
@@ -291,7 +292,7 @@ fn load_in_background(
     thread: &UpstreamThread,
     wire: &Wire,
     file: File,
-) -> Result<LoadedExtras, Failure> {
+) -> Result<LoadResult, Failure> {
     let shared = thread.shared;
     let upper = shared.primary_words().upper;
     shared.log.notice(format_args!("{upper} <-> REPLICA sync: Loading DB in memory"));
@@ -316,10 +317,10 @@ fn load_in_background(
 /// Makes the loaded dataset the current dataset, with which this server follows the primary.
 fn put_in_force(
     thread: &UpstreamThread,
-    loaded: LoadedExtras,
+    result: LoadResult,
     position: Position,
 ) -> Result<(), Failure> {
-    let LoadedExtras { functions, awaited, lineage, .. } = loaded;
+    let LoadResult { functions, awaited, lineage, .. } = result;
     let restored = thread.on_worker(move |core| {
         core.env.announce_awaited(awaited);
         let sources = functions.iter().map(Vec::as_slice);
