@@ -3,7 +3,7 @@
 //! Between turns, each replica is sent as much as its connection has room for. The rest is not copied but stays in the
 //! backlog.
 
-use super::logging::reached_by;
+use super::durability::reached_by;
 use super::synchronising::has_replies_left;
 use crate::worker::Worker;
 use brisk_engine::table::Row;

@@ -33,18 +33,18 @@
 //! | `rerouted` | ends blocked commands and subscriptions if other nodes now serve their slots |
 //! | `followers` | sending the replication stream to replicas |
 //! | `synchronising` | sending the initial snapshots to replicas |
-//! | `logging` | writing the append-only file at the end of a round, and sending output that waited for it |
+//! | `durability` | writing the append-only file at the end of a round, and sending output that waited for it |
 //! | `long` | commands that other threads compute, and slow scripts |
 //! | `encrypted` | TLS sessions |
 
 mod buffers;
 pub mod cron;
 mod delivery;
+mod durability;
 mod encrypted;
 mod events;
 mod followers;
 pub mod listening;
-mod logging;
 mod long;
 mod monitors;
 mod notices;
@@ -176,7 +176,7 @@ impl Worker {
         }
         self.end_of_turns(io);
         self.commit(io);
-        let wait = wait.min(self.logging_wait()).min(applied.wait());
+        let wait = wait.min(self.durability_wait()).min(applied.wait());
         let wait =
             self.waits.next_timeout_ms().map_or(wait, |ms| wait.min(Duration::from_millis(ms)));
         let idle = self.stalled.in_next_round() == 0

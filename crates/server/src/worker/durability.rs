@@ -61,7 +61,7 @@ impl Worker {
         }
         // The flag is set first, so that progress after the check wakes this worker.
         shared.persistence.aof.set_waiting(id, true);
-        self.send_logged(io);
+        self.send_held_replies(io);
         if self.waits.stream_waits() {
             self.deliver_stream(io);
         }
@@ -92,15 +92,15 @@ impl Worker {
     }
 
     /// The time for which this worker may sleep while output waits.
-    pub(super) fn logging_wait(&self) -> Duration {
+    pub(super) fn durability_wait(&self) -> Duration {
         if self.has_waiting_replies() { LOOK_AGAIN } else { Duration::MAX }
     }
 
-    fn send_logged(&mut self, io: &mut Control) {
+    fn send_held_replies(&mut self, io: &mut Control) {
         let tokens = self.core.pending.take_held();
         for token in tokens {
             let Some(mut session) = self.sessions.take(token) else { continue };
-            self.send_logged_of(io, &mut session);
+            self.send_held_replies_of(io, &mut session);
             session.output.set_unread_aside();
             if !session.output.held_replies().is_empty() {
                 self.core.pending.hold(token);
@@ -113,7 +113,7 @@ impl Worker {
         }
     }
 
-    fn send_logged_of(&mut self, io: &mut Control, session: &mut Session) {
+    fn send_held_replies_of(&mut self, io: &mut Control, session: &mut Session) {
         let core = &self.core;
         if wait::has_ended(core, session) {
             return self.give_up_waiting(io, session, ROLE_CHANGED);
