@@ -15,7 +15,7 @@
 //! | `session` | begins and ends tracking for a session |
 //! | `invalidate` | converts the engine's invalidations to messages |
 //!
-//! The server's `worker/notices.rs` passes messages to sessions. The engine remembers which keys clients may have
+//! The server's `worker/invalidations.rs` passes messages to sessions. The engine remembers which keys clients may have
 //! cached (`keyspace/clients/tracking/mod.rs`).
 
 pub mod invalidate;

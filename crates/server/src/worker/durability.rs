@@ -2,8 +2,8 @@
 //! that waited for them is sent.
 
 use super::Worker;
+use super::blocked::ROLE_CHANGED;
 use super::sending::close_flushed;
-use super::waiting::ROLE_CHANGED;
 use brisk_engine::CommandError;
 use brisk_engine::effect::Hooks;
 use brisk_engine::env::Garbage;
@@ -62,7 +62,7 @@ impl Worker {
         // The flag is set first, so that progress after the check wakes this worker.
         shared.persistence.aof.set_waiting(id, true);
         self.send_held_replies(io);
-        if self.waits.stream_waits() {
+        if self.wait_timers.stream_waits() {
             self.deliver_stream(io);
         }
         self.reply_acknowledged(io);
@@ -88,7 +88,7 @@ impl Worker {
 
     /// True if replies or parts of the stream wait for the file or for replicas.
     fn has_waiting_replies(&self) -> bool {
-        self.core.pending.has_held() || self.waits.has_acks_or_stream()
+        self.core.pending.has_held() || self.wait_timers.has_acks_or_stream()
     }
 
     /// The time for which this worker may sleep while output waits.

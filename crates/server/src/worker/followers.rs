@@ -44,7 +44,7 @@ impl Worker {
             number += 1;
         }
         if !waits {
-            self.waits.note_stream_sent();
+            self.wait_timers.note_stream_sent();
         }
     }
 
@@ -83,7 +83,7 @@ impl Worker {
 
     fn send_stream(&mut self, io: &mut Control, token: Token) -> StreamSent {
         let now = self.core.clock.ns(self.core.clock.ticks());
-        let waited = self.waits.stream_waited_ns(now);
+        let waited = self.wait_timers.stream_waited_ns(now);
         let core = &self.core;
         let Some(session) = self.sessions.get_mut(token) else { return StreamSent::Enough };
         let progress =
@@ -131,7 +131,7 @@ impl Worker {
                 core.shared.persistence.aof.hasten(level);
             }
             // If a part of the stream was sent, the disk is not stuck.
-            self.waits.note_stream_waits(now, has_sent);
+            self.wait_timers.note_stream_waits(now, has_sent);
         }
         self.check_replica(io, token);
         sent

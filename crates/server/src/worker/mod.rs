@@ -11,11 +11,11 @@
 //! |---|---|
 //! | `sessions` | the sessions, by the index of their connection |
 //! | `stalled` | stalled sessions, which execute nothing until they are resumed |
-//! | `waits` | timeouts, acknowledgements, and the append-only file |
+//! | `wait_timers` | timeouts, acknowledgements, and the append-only file |
 //! | `staging` | small requests of many sessions, which are executed together |
 //! | `monitors` | MONITOR sessions |
 //! | `rounds` | timing of the rounds |
-//! | `replayed` | commands of the dataset that is being loaded, and of the primary |
+//! | `replay` | commands of the dataset that is being loaded, and of the primary |
 //! | `listening` | listeners, and replacing them after settings have changed |
 //! | `cron` | periodic tasks: expiry, idle clients, sampled metrics |
 //! | `buffers` | buffers that are kept for reuse |
@@ -28,8 +28,8 @@
 //! | `turn` | executing a session's input |
 //! | `sending` | moves the output of a session to its connection |
 //! | `delivery` | delivering published messages to subscribers |
-//! | `notices` | delivering invalidation messages of client-side caching |
-//! | `waiting` | sessions whose commands block on keys |
+//! | `invalidations` | delivering invalidation messages of client-side caching |
+//! | `blocked` | sessions whose commands block on keys |
 //! | `rerouted` | ends blocked commands and subscriptions if other nodes now serve their slots |
 //! | `followers` | sending the replication stream to replicas |
 //! | `synchronising` | sending the initial snapshots to replicas |
@@ -37,6 +37,7 @@
 //! | `long` | commands that other threads compute, and slow scripts |
 //! | `encrypted` | TLS sessions |
 
+mod blocked;
 mod buffers;
 pub mod cron;
 mod delivery;
@@ -44,11 +45,11 @@ mod durability;
 mod encrypted;
 mod events;
 mod followers;
+mod invalidations;
 pub mod listening;
 mod long;
 mod monitors;
-mod notices;
-mod replayed;
+mod replay;
 mod rerouted;
 mod rounds;
 mod sending;
@@ -57,18 +58,17 @@ mod staging;
 mod stalled;
 mod synchronising;
 mod turn;
-mod waiting;
-mod waits;
+mod wait_timers;
 
 use self::buffers::SpareBuffers;
 use self::listening::WorkerListeners;
 use self::monitors::Monitors;
-use self::replayed::ReplayedInput;
+use self::replay::ReplayedInput;
 use self::rounds::RoundClock;
 use self::sessions::Sessions;
 use self::staging::Staged;
 use self::stalled::StalledSessions;
-use self::waits::PendingWaits;
+use self::wait_timers::PendingWaits;
 use crate::worker::cron::Cron;
 use brisk_engine::ReplyBuffer;
 use brisk_net::listeners::Purpose;
@@ -99,13 +99,13 @@ pub struct Worker {
     replies: ReplyBuffer,
     sessions: Sessions,
     stalled: StalledSessions,
-    waits: PendingWaits,
+    wait_timers: PendingWaits,
     monitors: Monitors,
     rounds: RoundClock,
     spare: SpareBuffers,
     participant: Participant,
     pub listeners: WorkerListeners,
-    replayed: ReplayedInput,
+    replay: ReplayedInput,
 }
 
 impl Worker {
@@ -113,14 +113,14 @@ impl Worker {
         let sweepers = core.shared.serving_workers();
         Worker {
             cron: Box::new(Cron::new(core.id, sweepers)),
-            replayed: ReplayedInput::new(Arc::clone(&core.shared.replication.upstream)),
+            replay: ReplayedInput::new(Arc::clone(&core.shared.replication.upstream)),
             core,
             batch: Box::default(),
             staged: Staged::default(),
             replies: ReplyBuffer::new(),
             sessions: Sessions::default(),
             stalled: StalledSessions::default(),
-            waits: PendingWaits::new(),
+            wait_timers: PendingWaits::new(),
             monitors: Monitors::default(),
             rounds: RoundClock::new(),
             spare: SpareBuffers::default(),
@@ -131,12 +131,12 @@ impl Worker {
 
     /// Begins this worker's part in loading the dataset.
     pub fn begin_loading(&mut self, loading: WorkerLoading) {
-        self.replayed.begin_loading(loading);
+        self.replay.begin_loading(loading);
     }
 
     /// Does this worker's part in loading the dataset for a limited time.
     pub fn advance_loading(&mut self) -> LoadingProgress {
-        self.replayed.advance_loading(&mut self.core, &self.participant)
+        self.replay.advance_loading(&mut self.core, &self.participant)
     }
 
     /// Called between two rounds. Runs timers and sessions that had to wait. Returns how long the loop may wait for
@@ -156,8 +156,8 @@ impl Worker {
             }
         }
         self.run_script_slice(io);
-        let loads = self.replayed.is_loading() && self.advance_loading() == LoadingProgress::More;
-        let applied = self.replayed.advance_applying(&mut self.core, &self.participant);
+        let loads = self.replay.is_loading() && self.advance_loading() == LoadingProgress::More;
+        let applied = self.replay.advance_applying(&mut self.core, &self.participant);
         if self.core.transactions.has_ended_watches() {
             self.remove_leftovers();
         }
@@ -177,8 +177,10 @@ impl Worker {
         self.end_of_turns(io);
         self.commit(io);
         let wait = wait.min(self.durability_wait()).min(applied.wait());
-        let wait =
-            self.waits.next_timeout_ms().map_or(wait, |ms| wait.min(Duration::from_millis(ms)));
+        let wait = self
+            .wait_timers
+            .next_timeout_ms()
+            .map_or(wait, |ms| wait.min(Duration::from_millis(ms)));
         let idle = self.stalled.in_next_round() == 0
             && !self.core.scripts.is_parked()
             && !loads

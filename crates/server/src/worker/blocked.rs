@@ -30,11 +30,11 @@ impl Worker {
         self.stall(session, Stall::Waiting);
         let Some(waiter) = session.blocked.waiter() else { return };
         if session.blocked.acks().is_some() {
-            self.waits.await_acks(session.token);
+            self.wait_timers.await_acks(session.token);
         }
         *session.record.waiter() = Some(waiter.clone());
         if let Some(deadline_ms) = waiter.deadline_ms {
-            let timer = self.waits.start_timer(deadline_ms, session.token);
+            let timer = self.wait_timers.start_timer(deadline_ms, session.token);
             session.blocked.set_timer(timer);
         }
     }
@@ -42,7 +42,7 @@ impl Worker {
     /// Ends waits whose timeout has passed.
     pub(super) fn end_late_waits(&mut self, io: &mut Control) {
         let now_ms = self.core.env.now().0;
-        while let Some(token) = self.waits.pop_expired(now_ms) {
+        while let Some(token) = self.wait_timers.pop_expired(now_ms) {
             let Some(session) = self.sessions.get_mut(token) else {
                 continue;
             };
@@ -216,7 +216,7 @@ impl Worker {
     /// Replies to WAIT and WAITAOF commands whose condition is met.
     pub(super) fn reply_acknowledged(&mut self, io: &mut Control) {
         let shared = self.core.shared;
-        for token in self.waits.take_for_acks() {
+        for token in self.wait_timers.take_for_acks() {
             let Some(session) = self.sessions.get_mut(token) else {
                 continue;
             };
@@ -230,7 +230,7 @@ impl Worker {
                 if wait.wants_disk() {
                     shared.persistence.aof.hasten(Level::Disk);
                 }
-                self.waits.await_acks(token);
+                self.wait_timers.await_acks(token);
                 continue;
             }
             if !waiter.end() {
@@ -259,7 +259,7 @@ impl Worker {
             session.record.set(flag::AWAITS_END, false);
         }
         if let Some(timer) = timer {
-            self.waits.cancel_timer(timer);
+            self.wait_timers.cancel_timer(timer);
         }
     }
 
