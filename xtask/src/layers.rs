@@ -106,7 +106,7 @@ const NODE: Layers = Layers {
             "pubsub/subscribe",
             "replication/compare",
             "replication/follow",
-            "replication/synchronise",
+            "replication/full_sync",
             "replication/spilling",
             "tracking/invalidate",
             "tracking/session",

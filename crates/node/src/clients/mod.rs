@@ -40,7 +40,7 @@ pub mod flag {
     pub const READS_REPLICA: u32 = 1 << 15;
     /// A replica whose snapshot has not been sent yet. It receives no other output and executes
     /// nothing.
-    pub const SYNCHRONISES: u32 = 1 << 13;
+    pub const IN_FULL_SYNC: u32 = 1 << 13;
     /// The client that receives this client's invalidations has disconnected.
     pub const TRACKING_BROKEN: u32 = 1 << 10;
     /// The client tracks prefixes.

@@ -36,7 +36,7 @@ pub enum Message {
     /// End the wait of this client's command, for example because of CLIENT UNBLOCK.
     Unblock { token: Token, id: u64, how: Unblocked },
     /// A snapshot for the worker's replicas has been started or written.
-    Synchronise,
+    ContinueFullSyncs,
     /// This session runs MONITOR from now on.
     Monitor(Token),
     /// Accept connections on these listeners instead of the current listeners for the same purpose.

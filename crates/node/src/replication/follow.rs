@@ -1,5 +1,5 @@
 //! Makes sessions start and stop following the stream, and frees the backlog after a long time without replicas.
-//! Snapshots for new replicas begin in `synchronise`.
+//! Snapshots for new replicas begin in `full_sync`.
 
 use super::acks::RequestedDurability;
 use super::history::new_id;
@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering;
 /// Makes a session a replica that waits for a snapshot. The replica is sent nothing else before the snapshot.
 pub fn attach_replica(core: &mut Core, session: &mut Session, acknowledges: bool) {
     let replica = make_handle(core, session, acknowledges);
-    session.record.set(flag::REPLICA | flag::SYNCHRONISES, true);
+    session.record.set(flag::REPLICA | flag::IN_FULL_SYNC, true);
     core.followers.add(session.token, &replica.progress);
     core.shared.replication.replicas.attach(replica);
 }
@@ -88,7 +88,7 @@ pub fn begin_stream(core: &Core) -> Result<()> {
 }
 
 /// Notes that a replica's output contains its whole snapshot. The stream follows.
-pub fn note_synchronised(core: &Core, session: &mut Session) {
+pub fn note_full_sync_done(core: &Core, session: &mut Session) {
     let Some(replica) = session.replication.replica_mut() else { return };
     replica.set_has_reply(false);
     let Some(progress) = replica.progress() else { return };
@@ -96,7 +96,7 @@ pub fn note_synchronised(core: &Core, session: &mut Session) {
     progress.set_awaits_ack(is_streamed);
     progress.leave();
     progress.set_stage(ReplicaStage::Online);
-    session.record.set(flag::SYNCHRONISES, false);
+    session.record.set(flag::IN_FULL_SYNC, false);
     // The time since the replica's last message is measured from now on.
     let now_ms = brisk_reactor::unix_ms();
     session.record.last_active_ms.store(now_ms, Ordering::Relaxed);

@@ -33,7 +33,7 @@ pub fn check(core: &mut Core) {
     let Ok(_quiesced) = core.quiesce_others() else { return };
     let Some(attempt) = shared.replication.failover.attempt() else { return };
     let is_late = attempt.until_ms.is_some_and(|until| unix_ms() >= until);
-    if let Some((host, port)) = synchronised(shared, &attempt) {
+    if let Some((host, port)) = caught_up_replica(shared, &attempt) {
         shared.log.notice(format_args!("Failover target {host}:{port} is synced, failing over."));
         hand_over(core, attempt, (host, port));
     } else if is_late {
@@ -50,7 +50,7 @@ pub fn check(core: &mut Core) {
 }
 
 /// The address of a replica that may take over and has acknowledged everything.
-fn synchronised(shared: &Shared, attempt: &FailoverAttempt) -> Option<(String, u16)> {
+fn caught_up_replica(shared: &Shared, attempt: &FailoverAttempt) -> Option<(String, u16)> {
     let end = shared.keyspace.journal().end();
     let offset = shared.replication.history.offset(end);
     let replicas = shared.replication.replicas.list();

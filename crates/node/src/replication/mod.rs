@@ -13,7 +13,7 @@
 //! | `transfer`, `pipe` | a snapshot for replicas; a snapshot that is sent while it is being written |
 //! | `acks` | WAIT, WAITAOF and CLIENT DURABILITY |
 //! | `follow` | makes sessions start and stop following the stream |
-//! | `synchronise` | begins and writes snapshots for replicas |
+//! | `full_sync` | begins and writes snapshots for replicas |
 //! | `environment` | the operating system functions that the upstream thread uses |
 //! | `role` | changes between primary and replica |
 //! | `upstream` | the primary that this server follows: the thread, and the stream that the first worker executes |
@@ -31,6 +31,7 @@ pub mod comparison;
 pub mod environment;
 pub mod failover;
 pub mod follow;
+pub mod full_sync;
 pub mod handover;
 pub mod history;
 mod marks;
@@ -42,7 +43,6 @@ pub mod snapshots;
 pub mod spill;
 pub mod spilling;
 pub mod stream;
-pub mod synchronise;
 pub mod transfer;
 pub mod upstream;
 

@@ -86,11 +86,11 @@ impl<'s> NodeView<'s> {
 fn own_life(shared: &Shared, config: &Config) -> NodeLife {
     let (replication, journal) = (&shared.replication, shared.keyspace.journal());
     let is_replica = shared.conditions.is_replica();
-    let is_synchronising = is_replica && !replication.upstream.is_up();
+    let is_syncing = is_replica && !replication.upstream.is_up();
     NodeLife {
         is_alive: true,
         no_failover: config.cluster.cluster_replica_no_failover,
-        is_loading: shared.conditions.is_loading() || is_synchronising,
+        is_loading: shared.conditions.is_loading() || is_syncing,
         offset: if is_replica { replication.applied(journal) } else { replication.offset(journal) },
         last_report_ms: brisk_reactor::unix_ms(),
     }

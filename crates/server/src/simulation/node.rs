@@ -232,7 +232,7 @@ impl Machine {
                 continue;
             }
             if std::mem::take(&mut was_writing) {
-                mailbox.send(Message::Synchronise);
+                mailbox.send(Message::ContinueFullSyncs);
             } else if !wait.is_zero() && !mailbox.has_messages() {
                 return;
             }

@@ -16,7 +16,7 @@ use brisk_node::persistence::aof::rewrite;
 use brisk_node::persistence::{bgsave, ending};
 use brisk_node::replication::compare::{Compared, Comparer};
 use brisk_node::replication::handover;
-use brisk_node::replication::{follow, spilling, synchronise};
+use brisk_node::replication::{follow, full_sync, spilling};
 use brisk_node::script::run;
 use brisk_observe::stats::WorkerStats;
 use brisk_reactor::unix_ms;
@@ -184,14 +184,14 @@ impl Cron {
             self.publish_traffic(worker.core.stats(), io.counters());
             publish_loop_metrics(worker, io, &mut self.published);
             run::forget_flushed(&mut worker.core);
-            self.keep_synchronising(worker, io, now);
+            self.continue_full_syncs(worker, io, now);
             if self.samples_server {
                 handover::check(&mut worker.core);
                 rewrite::begin_if_due(&worker.core);
                 bgsave::begin_if_due(&worker.core);
                 // This comes last, because clients that request one snapshot after another would otherwise starve the
                 // other tasks.
-                synchronise::begin_if_due(&worker.core);
+                full_sync::begin_if_due(&worker.core);
                 self.sample(worker, now);
                 // Getting huge pages takes long, so a separate thread does it, after loading.
                 if !worker.core.shared.conditions.is_loading() {
@@ -229,11 +229,11 @@ impl Cron {
 
     /// Continues to send snapshots to replicas that have none yet, and shows these replicas once a second that the
     /// server is alive.
-    fn keep_synchronising(&mut self, worker: &mut Worker, io: &mut Control, now: u64) {
-        worker.synchronise(io);
+    fn continue_full_syncs(&mut self, worker: &mut Worker, io: &mut Control, now: u64) {
+        worker.continue_full_syncs(io);
         if now >= self.next_newline {
             self.next_newline = now + NEWLINE_PERIOD_NS;
-            worker.keep_waiting_replicas(io);
+            worker.ping_waiting_replicas(io);
         }
     }
 

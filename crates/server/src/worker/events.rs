@@ -87,7 +87,7 @@ impl Handler for Worker {
         self.run_staged(io);
         let Some(session) = self.sessions.at(token.index()) else { return };
         session.connection.finish();
-        if session.synchronises() {
+        if session.is_in_full_sync() {
             // A replica that has disconnected needs no snapshot.
             io.close(token, Close::Now);
         } else if session.stall() == Stall::None {
@@ -124,7 +124,7 @@ impl Handler for Worker {
     fn drained(&mut self, io: &mut Control, token: Token) {
         self.core.refresh_config();
         self.core.read_clocks();
-        self.synchronise_one(io, token);
+        self.continue_full_sync(io, token);
         self.resume(io, token, Stall::Output);
         self.make_up_invalidations(io, token);
         self.continue_stream(io, token);
@@ -149,7 +149,7 @@ impl Handler for Worker {
                 Message::MonitorLine(line) => {
                     self.monitors.deliver_line(&self.core, &mut self.sessions, io, &line);
                 }
-                Message::Synchronise => self.synchronise(io),
+                Message::ContinueFullSyncs => self.continue_full_syncs(io),
                 Message::Monitor(token) => self.monitors.add(token),
                 Message::Listen(_) | Message::Keepalive(_) => {
                     self.listeners.request_change(message)

@@ -4,7 +4,7 @@
 //! backlog.
 
 use super::durability::reached_by;
-use super::synchronising::has_replies_left;
+use super::full_sync::has_replies_left;
 use crate::worker::Worker;
 use brisk_engine::table::Row;
 use brisk_node::core::client_lines;

@@ -32,7 +32,7 @@
 //! | `blocked` | sessions whose commands block on keys |
 //! | `rerouted` | ends blocked commands and subscriptions if other nodes now serve their slots |
 //! | `followers` | sending the replication stream to replicas |
-//! | `synchronising` | sending the initial snapshots to replicas |
+//! | `full_sync` | sending the initial snapshots to replicas |
 //! | `durability` | writing the append-only file at the end of a round, and sending output that waited for it |
 //! | `long` | commands that other threads compute, and slow scripts |
 //! | `encrypted` | TLS sessions |
@@ -45,6 +45,7 @@ mod durability;
 mod encrypted;
 mod events;
 mod followers;
+mod full_sync;
 mod invalidations;
 pub mod listening;
 mod long;
@@ -56,7 +57,6 @@ mod sending;
 mod sessions;
 mod staging;
 mod stalled;
-mod synchronising;
 mod turn;
 mod wait_timers;
 

@@ -29,11 +29,7 @@ impl StalledSessions {
             Stall::NextRound => self.next_round.push_back(token),
             Stall::Paused => hold(&mut self.paused, token, sessions),
             Stall::Frozen => hold(&mut self.frozen, token, sessions),
-            Stall::None
-            | Stall::Output
-            | Stall::Waiting
-            | Stall::Elsewhere
-            | Stall::Synchronises => {}
+            Stall::None | Stall::Output | Stall::Waiting | Stall::Elsewhere | Stall::FullSync => {}
         }
     }
 

@@ -278,8 +278,8 @@ impl Worker {
         if session.is_closing() {
             return Some(len);
         }
-        if session.synchronises() {
-            self.stall(session, Stall::Synchronises);
+        if session.is_in_full_sync() {
+            self.stall(session, Stall::FullSync);
             return Some(start);
         }
         if session.record.has(flag::REPLICA) {

@@ -24,7 +24,7 @@ pub enum Stall {
     /// The session's command would write to data that a long command, which another thread computes, is using.
     Frozen,
     /// The session is a replica that is being sent its snapshot.
-    Synchronises,
+    FullSync,
 }
 
 impl Stall {
@@ -32,7 +32,7 @@ impl Stall {
     /// wait, as in Redis, and for a replica that waits for its snapshot. Otherwise the requests are executed first,
     /// because a client that has only shut down its sending side may still read the replies.
     pub fn ends_with_the_client(self) -> bool {
-        matches!(self, Stall::Paused | Stall::Waiting | Stall::Synchronises)
+        matches!(self, Stall::Paused | Stall::Waiting | Stall::FullSync)
     }
 }
 

@@ -184,8 +184,8 @@ impl Session {
 
     /// Reports whether the session is a replica whose snapshot has not been sent yet.
     #[inline]
-    pub fn synchronises(&self) -> bool {
-        self.record.has(flag::SYNCHRONISES)
+    pub fn is_in_full_sync(&self) -> bool {
+        self.record.has(flag::IN_FULL_SYNC)
     }
 
     /// Reports whether the session is closing, its user was changed, or the session is a replica that must wait or gets

@@ -155,6 +155,6 @@ impl Session {
     /// Reports whether messages are deferred, so that they do not interrupt a reply or a snapshot.
     #[inline]
     pub fn defers_messages(&self) -> bool {
-        self.output.has_stream() || self.synchronises()
+        self.output.has_stream() || self.is_in_full_sync()
     }
 }

@@ -18,7 +18,7 @@ use brisk_node::replication::comparison::marker::CAPABILITY;
 use brisk_node::replication::comparison::report;
 use brisk_node::replication::failover::FailoverPhase;
 use brisk_node::replication::replica::ReplicaFilter;
-use brisk_node::replication::{compare, follow, synchronise};
+use brisk_node::replication::{compare, follow, full_sync};
 use brisk_node::replication::{role, upstream};
 use brisk_resp::request::split_words;
 use std::sync::atomic::Ordering;
@@ -238,7 +238,7 @@ fn follow(call: &mut Call<'_>, acknowledges: bool) {
         ));
     }
     // If a snapshot cannot begin now, the timers begin it later.
-    synchronise::begin_if_due(call.core);
+    full_sync::begin_if_due(call.core);
 }
 
 fn replconf(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {

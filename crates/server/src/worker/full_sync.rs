@@ -27,20 +27,21 @@ enum Step {
     Wait,
     /// The connection can no longer be used.
     Close,
-    Synchronised,
+    /// The whole snapshot is in the output.
+    Done,
 }
 
 impl Worker {
     /// Continues to send snapshots to all replicas that do not have theirs yet.
-    pub(super) fn synchronise(&mut self, io: &mut Control) {
+    pub(super) fn continue_full_syncs(&mut self, io: &mut Control) {
         for token in self.core.followers.waiting() {
-            self.synchronise_one(io, token);
+            self.continue_full_sync(io, token);
         }
     }
 
     /// Sends a newline to replicas without a snapshot, which shows that the server is alive. The newline is not part of
     /// the stream. Also disconnects replicas that block the writer of their snapshot.
-    pub(super) fn keep_waiting_replicas(&mut self, io: &mut Control) {
+    pub(super) fn ping_waiting_replicas(&mut self, io: &mut Control) {
         for token in self.core.followers.waiting() {
             let core = &self.core;
             let Some(session) = self.sessions.get_mut(token) else { continue };
@@ -60,17 +61,17 @@ impl Worker {
     }
 
     /// Continues to send the snapshot if a session is a replica that does not have its snapshot yet.
-    pub(super) fn synchronise_one(&mut self, io: &mut Control, token: Token) {
+    pub(super) fn continue_full_sync(&mut self, io: &mut Control, token: Token) {
         let core = &self.core;
         let Some(session) = self.sessions.get_mut(token) else { return };
-        if !session.synchronises() || session.is_closing() {
+        if !session.is_in_full_sync() || session.is_closing() {
             return;
         }
         match step(core, io, session) {
             Step::Wait => {}
             Step::Close => io.close(token, Close::Now),
-            Step::Synchronised => {
-                follow::note_synchronised(core, session);
+            Step::Done => {
+                follow::note_full_sync_done(core, session);
                 let (log, addr) = (&core.shared.log, &session.record.addr);
                 let replica = session.replication.replica();
                 let progress = replica.and_then(|replica| replica.progress());
@@ -86,7 +87,7 @@ impl Worker {
                 put_deferred(core, io, session, messages);
                 self.continue_stream(io, token);
                 self.core.read_clocks();
-                self.resume(io, token, Stall::Synchronises);
+                self.resume(io, token, Stall::FullSync);
             }
         }
     }
@@ -200,7 +201,7 @@ fn send(
     progress.set_stage(ReplicaStage::GetsSnapshot);
     while let Some(sent) = room(io, session) {
         if sent == payload.bytes() {
-            return Step::Synchronised;
+            return Step::Done;
         }
         let piece = match payload.read(sent, PIECE_BYTES) {
             Ok(piece) => piece,
@@ -237,7 +238,7 @@ fn send_written(
             PipeRead::End => {
                 note_sent(session, pipe.mark().len());
                 put(io, session, pipe.mark().as_bytes());
-                return Step::Synchronised;
+                return Step::Done;
             }
         }
     }

@@ -139,7 +139,7 @@ fn begin_without_keys(core: &Core) -> CommandResult<()> {
 fn write_without_keys(shared: &Shared, head: &Head, transfer: &SnapshotTransfer) {
     let Some(pipe) = transfer.pipe() else { return };
     let is_over = || !transfer.is_wanted();
-    let wake = |worker: usize| shared.mailboxes.send(worker, Message::Synchronise);
+    let wake = |worker: usize| shared.mailboxes.send(worker, Message::ContinueFullSyncs);
     let written = snapshot::write_without_keys(PipeWriter::new(pipe, &is_over, &wake), head);
     match written {
         Ok(()) => {
@@ -227,7 +227,7 @@ fn write_to(
     cut: &Cut,
 ) -> Result<TransferOutcome, String> {
     let is_over = || cut.is_over();
-    let wake = |worker: usize| shared.mailboxes.send(worker, Message::Synchronise);
+    let wake = |worker: usize| shared.mailboxes.send(worker, Message::ContinueFullSyncs);
     let out = PipeWriter::new(pipe, &is_over, &wake);
     snapshot::write_to(out, config, head, cut).map_err(|failure| failure.to_string())?;
     pipe.finish();
@@ -253,6 +253,6 @@ fn notify_workers(shared: &Shared) {
     workers.sort_unstable();
     workers.dedup();
     for worker in workers {
-        shared.mailboxes.send(worker, Message::Synchronise);
+        shared.mailboxes.send(worker, Message::ContinueFullSyncs);
     }
 }
