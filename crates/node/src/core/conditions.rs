@@ -159,7 +159,7 @@ impl Conditions {
 
     /// Reports whether expiry and eviction must leave the data unchanged, for reasons other than a
     /// pause.
-    pub fn protect_data(&self) -> bool {
+    pub fn is_data_protected(&self) -> bool {
         self.now().intersects(ConditionSet::of([Condition::Busy, Condition::Loading]))
     }
 
@@ -227,10 +227,10 @@ mod tests {
         assert!(!conditions.now().concern_reads() && !conditions.now().is_empty());
         conditions.set(Condition::Loading, true);
         conditions.set(Condition::AsyncLoading, true);
-        assert!(conditions.now().concern_reads() && conditions.protect_data());
+        assert!(conditions.now().concern_reads() && conditions.is_data_protected());
         conditions.end_loading();
         assert!(!conditions.is_loading() && !conditions.is_loading_async());
-        assert!(conditions.is_replica() && !conditions.protect_data());
+        assert!(conditions.is_replica() && !conditions.is_data_protected());
         conditions.set(Condition::Replica, false);
         assert!(conditions.now().is_empty());
     }

@@ -215,7 +215,7 @@ impl Core {
     /// Reports whether expiry and eviction must leave the data unchanged: during CLIENT PAUSE, while a
     /// slow script runs, and while the data is being loaded.
     pub fn data_must_not_change(&self) -> bool {
-        self.pause_in_force().is_some() || self.shared.conditions.protect_data()
+        self.pause_in_force().is_some() || self.shared.conditions.is_data_protected()
     }
 
     /// Stops all other workers, unless the running transaction has already stopped them.
