@@ -101,7 +101,7 @@ impl ClusterFacts {
         self.nodes.iter().find(|node| node.line.id == id)
     }
 
-    pub(super) fn reached(&self) -> usize {
+    pub(super) fn reached_count(&self) -> usize {
         self.reports().count()
     }
 
@@ -117,7 +117,7 @@ impl ClusterFacts {
     }
 
     /// The largest number that any node reports for a field of CLUSTER INFO.
-    pub(super) fn newest(&self, field: &str) -> Option<i64> {
+    pub(super) fn max_value(&self, field: &str) -> Option<i64> {
         self.reports().filter_map(|report| report.cluster.number(field)).max()
     }
 }

@@ -50,7 +50,7 @@ pub(super) fn run(task: &Task<'_>) -> Done {
 
 /// A few lines about the cluster as a whole.
 fn summary(facts: &ClusterFacts) -> String {
-    let (reached, nodes) = (facts.reached(), facts.nodes.len());
+    let (reached, nodes) = (facts.reached_count(), facts.nodes.len());
     let mut text = String::new();
     if let Some(known) = &facts.known {
         text.push_str(&format!("Cluster:     {}\n", known.cluster));
@@ -65,7 +65,7 @@ fn summary(facts: &ClusterFacts) -> String {
         for state in facts.values("cluster_coordinator_state") {
             text.push_str(&format!(", {state}"));
         }
-        if let Some(epoch) = facts.newest("cluster_document_epoch") {
+        if let Some(epoch) = facts.max_value("cluster_document_epoch") {
             text.push_str(&format!(", topology epoch {epoch}"));
         }
         text.push('\n');
@@ -80,7 +80,7 @@ fn summary(facts: &ClusterFacts) -> String {
         let place = facts.find(&id).map_or(id, NodeFacts::place);
         text.push_str(&format!("Controller:  {place}\n"));
     }
-    if let Some(migrations) = facts.newest("cluster_migrations").filter(|number| *number > 0) {
+    if let Some(migrations) = facts.max_value("cluster_migrations").filter(|number| *number > 0) {
         text.push_str(&format!("Migrations:  {migrations}\n"));
     }
     text
@@ -134,8 +134,10 @@ fn node(facts: &ClusterFacts, node: &NodeFacts, primary: Option<&NodeFacts>) -> 
             if let Some(state) = cluster.get("cluster_coordinator_state").filter(|it| *it != "ok") {
                 parts.push(format!("coordinator {state}"));
             }
-            let (epoch, newest) =
-                (cluster.number("cluster_document_epoch"), facts.newest("cluster_document_epoch"));
+            let (epoch, newest) = (
+                cluster.number("cluster_document_epoch"),
+                facts.max_value("cluster_document_epoch"),
+            );
             if let (Some(epoch), Some(newest)) = (epoch, newest)
                 && epoch < newest
             {

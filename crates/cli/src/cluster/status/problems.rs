@@ -47,7 +47,7 @@ impl ClusterFacts {
     fn is_cut_off(&self) -> bool {
         let mut states =
             self.reports().map(|report| report.cluster.get("cluster_coordinator_state"));
-        self.reached() > 0 && states.all(|state| state == Some(UNREACHABLE))
+        self.reached_count() > 0 && states.all(|state| state == Some(UNREACHABLE))
     }
 
     fn coordinator_problem(&self) -> Option<String> {
