@@ -39,26 +39,26 @@ pub struct Job {
     pub long: LongCommand,
 }
 
-/// Work that was done for a client.
-pub struct Outcome {
+/// A job whose work was done.
+pub struct ComputedJob {
     pub caller: Caller,
     pub computed: ComputedCommand,
 }
 
-impl std::fmt::Debug for Outcome {
+impl std::fmt::Debug for ComputedJob {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Outcome").finish_non_exhaustive()
+        f.debug_struct("ComputedJob").finish_non_exhaustive()
     }
 }
 
 impl Job {
     /// Does the work, on the calling thread.
-    pub fn run(self, keyspace: &Keyspace, clock: &Clock) -> Outcome {
+    pub fn run(self, keyspace: &Keyspace, clock: &Clock) -> ComputedJob {
         let Job { mut caller, long } = self;
         let begin = clock.ticks();
         let computed = long.compute(keyspace);
         caller.ns += clock.ns(clock.ticks().wrapping_sub(begin));
-        Outcome { caller, computed }
+        ComputedJob { caller, computed }
     }
 }
 
@@ -181,9 +181,9 @@ impl LongWork {
 }
 
 fn run_and_report(job: Job, keyspace: &Keyspace, mailboxes: &Mailboxes, clock: &Clock) {
-    let outcome = job.run(keyspace, clock);
-    let worker = outcome.caller.record.worker;
-    mailboxes.send(worker, Message::Computed(Box::new(outcome)));
+    let computed = job.run(keyspace, clock);
+    let worker = computed.caller.record.worker;
+    mailboxes.send(worker, Message::Computed(Box::new(computed)));
 }
 
 /// Lowers the priority of this thread, so that workers are preferred if they compete for the same CPU.

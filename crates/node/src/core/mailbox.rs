@@ -30,7 +30,7 @@ pub enum Message {
     /// The wait of a client's command is over, and this is the reply.
     Served(DeliveredReply),
     /// The work for a command of one of this worker's clients is done.
-    Computed(Box<crate::core::long::Outcome>),
+    Computed(Box<crate::core::long::ComputedJob>),
     /// Frozen slots were released.
     Thawed,
     /// End the wait of this client's command, for example because of CLIENT UNBLOCK.

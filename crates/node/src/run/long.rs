@@ -2,7 +2,7 @@
 
 use crate::clients::flag;
 use crate::core::Core;
-use crate::core::long::{Caller, Job, Outcome};
+use crate::core::long::{Caller, ComputedJob, Job};
 use crate::core::mailbox::{DeliveredReply, Message};
 use crate::core::session::Session;
 use crate::run::count;
@@ -29,18 +29,18 @@ pub(crate) fn leave_long(core: &mut Core, session: &Session, row: &'static Row) 
 fn send_long(core: &Core, job: Box<Job>) {
     let shared = core.shared;
     if let Err(job) = shared.threads.computing.send(job) {
-        let outcome = job.run(&shared.keyspace, core.clock);
-        shared.mailboxes.send(core.id, Message::Computed(Box::new(outcome)));
+        let computed = job.run(&shared.keyspace, core.clock);
+        shared.mailboxes.send(core.id, Message::Computed(Box::new(computed)));
     }
 }
 
 /// Finishes a command whose work is done. Returns its reply, unless the work has to be done again. If the data must not
-/// change at the moment, returns the outcome as an error, for a later attempt.
+/// change at the moment, returns the job as an error, for a later attempt.
 pub fn finish_long(
     core: &mut Core,
-    outcome: Outcome,
-) -> Result<Option<DeliveredReply>, Box<Outcome>> {
-    let Outcome { mut caller, computed } = outcome;
+    job: ComputedJob,
+) -> Result<Option<DeliveredReply>, Box<ComputedJob>> {
+    let ComputedJob { mut caller, computed } = job;
     let shared = core.shared;
     core.read_clocks();
     // A primary that has become a replica in the meantime must not store the result.
@@ -58,7 +58,7 @@ pub fn finish_long(
             send_long(core, Box::new(Job { caller, long }));
             return Ok(None);
         }
-        FinishResult::Later(computed) => return Err(Box::new(Outcome { caller, computed })),
+        FinishResult::Later(computed) => return Err(Box::new(ComputedJob { caller, computed })),
         FinishResult::Over(over) => over,
     };
     core.stats().changes.add(over.dirty);

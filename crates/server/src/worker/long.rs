@@ -4,7 +4,7 @@
 use super::Worker;
 use brisk_engine::command::Flags;
 use brisk_engine::env::Garbage;
-use brisk_node::core::long::Outcome;
+use brisk_node::core::long::ComputedJob;
 use brisk_node::core::mailbox::DeliveredReply;
 use brisk_node::run::long;
 use brisk_node::script::run;
@@ -12,20 +12,20 @@ use brisk_reactor::Control;
 
 impl Worker {
     /// Takes the result of a computation for one of this worker's clients. The client may have disconnected.
-    pub(super) fn take_computed(&mut self, io: &mut Control, outcome: Box<Outcome>) {
-        if outcome.computed.writes() && self.core.data_must_not_change() {
+    pub(super) fn take_computed(&mut self, io: &mut Control, job: Box<ComputedJob>) {
+        if job.computed.writes() && self.core.data_must_not_change() {
             // The data must not change until the pause is over.
-            self.stalled.hold_back(*outcome);
+            self.stalled.hold_back(*job);
             return;
         }
         // The replies of other commands show no data, so a fenced node may send them.
         let touches_keys =
-            outcome.caller.row.spec.flags.intersects(Flags::WRITE.union(Flags::READONLY));
-        match long::finish_long(&mut self.core, *outcome) {
+            job.caller.row.spec.flags.intersects(Flags::WRITE.union(Flags::READONLY));
+        match long::finish_long(&mut self.core, *job) {
             Ok(Some(delivery)) if touches_keys => self.deliver_executed(io, delivery),
             Ok(Some(delivery)) => self.deliver(io, delivery),
             Ok(None) => {}
-            Err(outcome) => self.stalled.hold_back(*outcome),
+            Err(job) => self.stalled.hold_back(*job),
         }
         self.core.free_garbage();
     }

@@ -2,7 +2,7 @@
 
 use super::Worker;
 use super::sessions::Sessions;
-use brisk_node::core::long::Outcome;
+use brisk_node::core::long::ComputedJob;
 use brisk_node::core::session::{Session, Stall};
 use brisk_reactor::{Control, Token, unix_ms};
 use std::collections::VecDeque;
@@ -18,7 +18,7 @@ pub(super) struct StalledSessions {
     frozen: Vec<Token>,
     /// Computed results that must not be stored during CLIENT PAUSE. There are at most as many results as there are
     /// commands waiting for one.
-    held_back: Vec<Outcome>,
+    held_back: Vec<ComputedJob>,
 }
 
 impl StalledSessions {
@@ -57,11 +57,11 @@ impl StalledSessions {
     }
 
     /// Holds back a result that must not be stored yet.
-    pub(super) fn hold_back(&mut self, outcome: Outcome) {
-        self.held_back.push(outcome);
+    pub(super) fn hold_back(&mut self, job: ComputedJob) {
+        self.held_back.push(job);
     }
 
-    pub(super) fn take_held_back(&mut self) -> Vec<Outcome> {
+    pub(super) fn take_held_back(&mut self) -> Vec<ComputedJob> {
         std::mem::take(&mut self.held_back)
     }
 }
