@@ -2,7 +2,7 @@
 //! thousand clients that disconnect at the same time leave no state behind.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
-use brisk_testkit::crowd::{Crowd, Handout};
+use brisk_testkit::crowd::{ConsumeCommand, Crowd};
 use brisk_testkit::{assert_reply, wait_until};
 use brisk_tests::with_workers;
 
@@ -10,14 +10,14 @@ const CLIENTS: usize = 1000;
 const ITEMS: usize = 50_000;
 
 /// A thousand clients consume fifty thousand items.
-fn share_out(handout: Handout) {
+fn deliver(command: ConsumeCommand) {
     let server = with_workers(2).set("maxclients", "12000").start();
-    let done = Crowd::new(&server, handout, CLIENTS).run(ITEMS).unwrap();
+    let done = Crowd::new(&server, command, CLIENTS).run(ITEMS).unwrap();
     assert_eq!(done.delivered, ITEMS);
     let mut conn = server.connect();
     wait_until("no client waits any longer", || conn.info("blocked_clients") == "0");
     wait_until("all are gone", || conn.info("connected_clients") == "1");
-    if handout != Handout::XReadGroup {
+    if command != ConsumeCommand::XReadGroup {
         assert_reply!(conn, "EXISTS jobs", "(integer) 0");
     }
     assert_reply!(conn, "PING", "PONG");
@@ -25,17 +25,17 @@ fn share_out(handout: Handout) {
 
 #[test]
 fn a_thousand_clients_of_blpop_get_every_item_once_and_in_order() {
-    share_out(Handout::BlPop);
+    deliver(ConsumeCommand::BlPop);
 }
 
 #[test]
 fn a_thousand_clients_of_blmove_get_every_item_once_and_in_order() {
-    share_out(Handout::BlMove);
+    deliver(ConsumeCommand::BlMove);
 }
 
 #[test]
 fn a_thousand_clients_of_xreadgroup_get_every_entry_once_and_in_order() {
-    share_out(Handout::XReadGroup);
+    deliver(ConsumeCommand::XReadGroup);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::Setup;
 use super::report::{Limit, Report, Row};
 use super::sides::{Sides, ours};
 use anyhow::{Context, Result};
-use brisk_testkit::crowd::{Crowd, Handout};
+use brisk_testkit::crowd::{ConsumeCommand, Crowd};
 use brisk_testkit::server::Server;
 use brisk_testkit::words::encode;
 use std::io::Write;
@@ -21,14 +21,14 @@ const MIB: f64 = 1024.0 * 1024.0;
 /// is delivered once and in order.
 pub(crate) fn blocking(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let items = setup.scaled(1_000_000) as usize;
-    for handout in [Handout::BlPop, Handout::BlMove, Handout::XReadGroup] {
+    for command in [ConsumeCommand::BlPop, ConsumeCommand::BlMove, ConsumeCommand::XReadGroup] {
         let sides = Sides::start(setup)?;
         let two = ours(setup, 2)?.try_start().map_err(anyhow::Error::msg)?;
         let rate = |server: &Server| -> Result<f64> {
-            Ok(Crowd::new(server, handout, CLIENTS).run(items)?.per_second)
+            Ok(Crowd::new(server, command, CLIENTS).run(items)?.per_second)
         };
         report.add(Row {
-            what: format!("{items} items by {handout} to {CLIENTS} clients, 2 workers"),
+            what: format!("{items} items by {command} to {CLIENTS} clients, 2 workers"),
             unit: "per s",
             ours: rate(&two).context("ours")?,
             theirs: Some(rate(&sides.theirs).context("peer")?),

@@ -18,9 +18,9 @@ const SENT_AT_ONCE: usize = 50;
 /// If no item is delivered for this long, something is stuck.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How items are handed out.
+/// The command with which consumers take items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Handout {
+pub enum ConsumeCommand {
     BlPop,
     /// Each consumer moves items to its own list.
     BlMove,
@@ -39,7 +39,7 @@ pub struct Done {
 #[derive(Debug)]
 pub struct Crowd<'a> {
     server: &'a Server,
-    handout: Handout,
+    command: ConsumeCommand,
     clients: usize,
 }
 
@@ -50,21 +50,21 @@ struct Consumer {
     input: Vec<u8>,
 }
 
-impl Handout {
+impl ConsumeCommand {
     fn name(self) -> &'static str {
         match self {
-            Handout::BlPop => "BLPOP",
-            Handout::BlMove => "BLMOVE",
-            Handout::XReadGroup => "XREADGROUP",
+            ConsumeCommand::BlPop => "BLPOP",
+            ConsumeCommand::BlMove => "BLMOVE",
+            ConsumeCommand::XReadGroup => "XREADGROUP",
         }
     }
 
     fn wait_for_one(self, client: usize) -> Vec<u8> {
         let own = format!("taken:{client}");
         match self {
-            Handout::BlPop => encode(&["BLPOP", "urgent", "jobs", "0"]),
-            Handout::BlMove => encode(&["BLMOVE", "jobs", &own, "LEFT", "RIGHT", "0"]),
-            Handout::XReadGroup => encode(&[
+            ConsumeCommand::BlPop => encode(&["BLPOP", "urgent", "jobs", "0"]),
+            ConsumeCommand::BlMove => encode(&["BLMOVE", "jobs", &own, "LEFT", "RIGHT", "0"]),
+            ConsumeCommand::XReadGroup => encode(&[
                 "XREADGROUP",
                 "GROUP",
                 "all",
@@ -83,21 +83,21 @@ impl Handout {
 
     fn produce(self, item: &str) -> Vec<u8> {
         match self {
-            Handout::BlPop | Handout::BlMove => encode(&["RPUSH", "jobs", item]),
-            Handout::XReadGroup => encode(&["XADD", "jobs", "*", "item", item]),
+            ConsumeCommand::BlPop | ConsumeCommand::BlMove => encode(&["RPUSH", "jobs", item]),
+            ConsumeCommand::XReadGroup => encode(&["XADD", "jobs", "*", "item", item]),
         }
     }
 }
 
-impl std::fmt::Display for Handout {
+impl std::fmt::Display for ConsumeCommand {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name())
     }
 }
 
 impl<'a> Crowd<'a> {
-    pub fn new(server: &'a Server, handout: Handout, clients: usize) -> Crowd<'a> {
-        Crowd { server, handout, clients }
+    pub fn new(server: &'a Server, command: ConsumeCommand, clients: usize) -> Crowd<'a> {
+        Crowd { server, command, clients }
     }
 
     /// Produces and consumes `items` items.
@@ -106,7 +106,7 @@ impl<'a> Crowd<'a> {
     /// If an item is lost, arrives twice or out of order, or nothing is delivered for 20 seconds.
     pub fn run(&self, items: usize) -> Result<Done> {
         let mut control = self.server.connect();
-        if self.handout == Handout::XReadGroup {
+        if self.command == ConsumeCommand::XReadGroup {
             control.cmd("XGROUP CREATE jobs all $ MKSTREAM");
         }
         let shares: Vec<Vec<Consumer>> = (0..THREADS)
@@ -144,7 +144,7 @@ impl<'a> Crowd<'a> {
     fn consumer(&self, number: usize) -> Result<Consumer> {
         let mut stream = TcpStream::connect(self.server.address())?;
         stream.set_nodelay(true)?;
-        let request = self.handout.wait_for_one(number);
+        let request = self.command.wait_for_one(number);
         stream.write_all(&request)?;
         stream.set_nonblocking(true)?;
         Ok(Consumer { stream, request, input: Vec::new() })
@@ -157,7 +157,7 @@ impl<'a> Crowd<'a> {
             let numbers = start..(start + SENT_AT_ONCE).min(own);
             let bytes: Vec<u8> = numbers
                 .clone()
-                .flat_map(|n| self.handout.produce(&format!("{producer}:{n}:")))
+                .flat_map(|n| self.command.produce(&format!("{producer}:{n}:")))
                 .collect();
             conn.send_raw(&bytes);
             for _ in numbers {
