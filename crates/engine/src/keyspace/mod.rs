@@ -292,7 +292,7 @@ impl Keyspace {
                         assert!(earliest <= UnixMs(deadline), "a bound above a deadline");
                     }
                     if let Some(deadline) = fields::inner_deadline(&entry) {
-                        assert!(guard.marks() & marks::FIELDS_EXPIRE != 0, "an unmarked slot");
+                        assert!(guard.marks() & marks::HAS_FIELD_TTLS != 0, "an unmarked slot");
                         assert!(database.has_inner_deadlines(), "an unmarked database");
                         let earliest = guard.meta().earliest;
                         assert!(earliest <= deadline, "a bound above a field's deadline");

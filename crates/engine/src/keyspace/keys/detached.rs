@@ -3,7 +3,7 @@
 use crate::env::effect::{Event, EventClass, Hooks};
 use crate::env::{Env, Garbage};
 use crate::keyspace::cut::Change;
-use crate::keyspace::marks::{CONCERNED, FIELDS_EXPIRE};
+use crate::keyspace::marks::{CONCERNED, HAS_FIELD_TTLS};
 use crate::keyspace::{DbIndex, DbSlot, Entry, Key, Keyspace, SlotGuard, SlotId, StoredMut};
 use crate::types::{Value, ValueKind};
 use brisk_resp::slot::key_slot;
@@ -27,10 +27,10 @@ pub(in crate::keyspace) fn detach(
     let tally = env.tally.database(db);
     tally.keys.add(-1);
     if let Some(deadline) = entry.deadline() {
-        let fields_expire = guard.marks() & FIELDS_EXPIRE != 0;
+        let has_field_ttls = guard.marks() & HAS_FIELD_TTLS != 0;
         let meta = guard.meta_mut();
         meta.with_deadline -= 1;
-        if meta.with_deadline == 0 && !fields_expire {
+        if meta.with_deadline == 0 && !has_field_ttls {
             meta.no_deadlines();
         }
         tally.with_deadline.add(-1);

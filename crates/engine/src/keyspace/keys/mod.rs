@@ -9,7 +9,7 @@ use super::cut::Change;
 use super::entry::{EntryMut, EntryRef};
 use super::evict::{initial_clock, touch};
 use super::fields;
-use super::marks::{CONCERNED, FIELDS_EXPIRE, OCCUPIED, WAITED_FOR, WATCHED};
+use super::marks::{CONCERNED, HAS_FIELD_TTLS, OCCUPIED, WAITED_FOR, WATCHED};
 use super::{DbIndex, DbSlot, Entry, Key, Keyspace, SlotGuard, SlotId, Stored, StoredMut, UnixMs};
 use crate::base::error::{CommandError, Result};
 use crate::call::ctx::full_name;
@@ -663,7 +663,7 @@ impl<'a> Keys<'a> {
         };
         let before = entry.deadline();
         entry.set_deadline(deadline.map(|at| at.0));
-        let fields_expire = guard.marks() & FIELDS_EXPIRE != 0;
+        let has_field_ttls = guard.marks() & HAS_FIELD_TTLS != 0;
         let meta = guard.meta_mut();
         if let Some(before) = before {
             meta.with_deadline -= 1;
@@ -676,7 +676,7 @@ impl<'a> Keys<'a> {
             tally.with_deadline.add(1);
             tally.deadlines_ms.add(at.0 as i64);
             self.note_replica_expire(key);
-        } else if meta.with_deadline == 0 && !fields_expire {
+        } else if meta.with_deadline == 0 && !has_field_ttls {
             meta.no_deadlines();
         }
         before.is_some()

@@ -11,7 +11,7 @@ use crate::env::Env;
 use crate::keyspace::cut::Change;
 use crate::keyspace::fields::{FIELDS_PER_SLICE, expire_inside, inner_deadline};
 use crate::keyspace::keys::{after_expiry, lock_blocking, must_postpone_writes, seal_slot};
-use crate::keyspace::marks::{CONCERNED, FIELDS_EXPIRE, FIELDS_EXPIRE_SINCE_WALK};
+use crate::keyspace::marks::{CONCERNED, FIELD_TTLS_SET_SINCE_WALK, HAS_FIELD_TTLS};
 use crate::keyspace::{Database, DbIndex, DbNumber, Keyspace, SLOTS, SlotGuard, SlotId, UnixMs};
 
 /// Time for which a slot is skipped after it was walked to the end.
@@ -36,7 +36,7 @@ pub struct Sweeper {
     /// Earliest expiry time left in the part of the slot that was walked.
     earliest: UnixMs,
     /// True if a field of a hash in that part has a TTL.
-    fields_expire: bool,
+    has_field_ttls: bool,
 }
 
 /// How a cycle ended.
@@ -67,7 +67,7 @@ impl Sweeper {
             slot: share,
             position: 0,
             earliest: UnixMs::MAX,
-            fields_expire: false,
+            has_field_ttls: false,
         }
     }
 
@@ -92,7 +92,7 @@ impl Sweeper {
                 let walked = self.slot_step(keyspace, env, db);
                 if walked != SlotProgress::Part {
                     (self.slot, self.position) = (self.slot + self.of, 0);
-                    (self.earliest, self.fields_expire) = (UnixMs::MAX, false);
+                    (self.earliest, self.has_field_ttls) = (UnixMs::MAX, false);
                 }
                 // The time is checked after each step of a walk, and now and then in between.
                 idle_slots = if walked == SlotProgress::Nothing { idle_slots + 1 } else { 0 };
@@ -139,7 +139,7 @@ impl Sweeper {
         }
         if self.position == 0 {
             guard.meta_mut().earliest_since_walk = UnixMs::MAX;
-            let marks = guard.marks() & !FIELDS_EXPIRE_SINCE_WALK;
+            let marks = guard.marks() & !FIELD_TTLS_SET_SINCE_WALK;
             guard.set_marks(marks);
         }
         let walked = self.walk_slot(keyspace, env, db, &mut guard);
@@ -167,14 +167,14 @@ impl Sweeper {
             let left = guard.table().find(hash, &key).and_then(|entry| inner_deadline(&entry));
             if let Some(deadline) = left {
                 self.earliest = self.earliest.min(deadline);
-                self.fields_expire = true;
+                self.has_field_ttls = true;
             }
         }
         if self.position != 0 {
             return SlotProgress::Part;
         }
-        if !self.fields_expire && guard.marks() & FIELDS_EXPIRE_SINCE_WALK == 0 {
-            let marks = guard.marks() & !FIELDS_EXPIRE;
+        if !self.has_field_ttls && guard.marks() & FIELD_TTLS_SET_SINCE_WALK == 0 {
+            let marks = guard.marks() & !HAS_FIELD_TTLS;
             guard.set_marks(marks);
         }
         let meta = guard.meta_mut();
@@ -194,7 +194,7 @@ impl Sweeper {
     ) -> Vec<Vec<u8>> {
         let now = env.now();
         let (mut expired, mut due_inside) = (Vec::new(), Vec::new());
-        let (mut earliest, mut fields_expire) = (self.earliest, self.fields_expire);
+        let (mut earliest, mut has_field_ttls) = (self.earliest, self.has_field_ttls);
         for _ in 0..BUCKETS_PER_STEP {
             self.position = guard.extract_at(
                 Change { keyspace, env, db },
@@ -211,7 +211,7 @@ impl Sweeper {
                             due_inside.push(entry.key().to_vec());
                         } else {
                             earliest = earliest.min(inside);
-                            fields_expire = true;
+                            has_field_ttls = true;
                         }
                     }
                     false
@@ -222,9 +222,9 @@ impl Sweeper {
                 break;
             }
         }
-        (self.earliest, self.fields_expire) = (earliest, fields_expire);
+        (self.earliest, self.has_field_ttls) = (earliest, has_field_ttls);
         let tally = env.tally.database(db);
-        let fields_marked = guard.marks() & FIELDS_EXPIRE != 0;
+        let fields_marked = guard.marks() & HAS_FIELD_TTLS != 0;
         let marks = guard.marks();
         let meta = guard.meta_mut();
         for entry in expired {

@@ -3,15 +3,15 @@
 //! The lower bound of a slot's expiry times covers fields too, so both ways to remove expired keys
 //! work for fields. The step before a command removes the expired fields of its keys, and the
 //! expiry cycle walks a slot whose bound has passed. The count of keys with a TTL does not include
-//! these hashes, so two marks report that they may exist: [`FIELDS_EXPIRE`], and
-//! `FIELDS_EXPIRE_SINCE_WALK` for TTLs set since the cycle began its walk over the slot. The cycle
+//! these hashes, so two marks report that they may exist: [`HAS_FIELD_TTLS`], and
+//! `FIELD_TTLS_SET_SINCE_WALK` for TTLs set since the cycle began its walk over the slot. The cycle
 //! clears the marks when a whole walk finds no such field.
 
 use crate::env::Env;
 use crate::env::effect::{EventClass, Hooks};
 use crate::keyspace::cut::Change;
 use crate::keyspace::keys::{Keys, detach, discard, note_removed, notify};
-use crate::keyspace::marks::{CONCERNED, FIELD_MARKS, FIELDS_EXPIRE};
+use crate::keyspace::marks::{CONCERNED, FIELD_MARKS, HAS_FIELD_TTLS};
 use crate::keyspace::{DbIndex, Entry, Key, Keyspace, SlotGuard, SlotId, UnixMs};
 use crate::types::hash::Hash;
 use crate::types::{Collection, ValueKind, kind_of};
@@ -54,7 +54,7 @@ impl Keys<'_> {
         mut visit: impl FnMut(&SlotGuard<'_>),
     ) {
         self.each_slot(db, |_, slot| {
-            if slot.marks() & FIELDS_EXPIRE != 0 {
+            if slot.marks() & HAS_FIELD_TTLS != 0 {
                 visit(slot);
             }
             ControlFlow::Continue(())
@@ -84,7 +84,7 @@ impl Keys<'_> {
 pub(in crate::keyspace) fn swap_marks<'g>(here: &mut SlotGuard<'g>, there: &mut SlotGuard<'g>) {
     let (mine, theirs) = (here.marks(), there.marks());
     for (guard, kept, other) in [(here, mine, theirs), (there, theirs, mine)] {
-        let fields = if other & FIELDS_EXPIRE != 0 { FIELD_MARKS } else { 0 };
+        let fields = if other & HAS_FIELD_TTLS != 0 { FIELD_MARKS } else { 0 };
         guard.set_marks(kept & !FIELD_MARKS | fields);
     }
 }

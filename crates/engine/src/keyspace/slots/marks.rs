@@ -4,11 +4,11 @@
 /// A client waits for a key of the slot, whether the key exists or not.
 pub(in crate::keyspace) const WAITED_FOR: u8 = 1;
 /// Fields of hashes in the slot may have TTLs.
-pub(in crate::keyspace) const FIELDS_EXPIRE: u8 = 1 << 1;
-/// Like [`FIELDS_EXPIRE`], for TTLs set since the current walk over the slot began.
-pub(in crate::keyspace) const FIELDS_EXPIRE_SINCE_WALK: u8 = 1 << 2;
+pub(in crate::keyspace) const HAS_FIELD_TTLS: u8 = 1 << 1;
+/// Like [`HAS_FIELD_TTLS`], for TTLs set since the current walk over the slot began.
+pub(in crate::keyspace) const FIELD_TTLS_SET_SINCE_WALK: u8 = 1 << 2;
 /// Both marks for field TTLs.
-pub(in crate::keyspace) const FIELD_MARKS: u8 = FIELDS_EXPIRE | FIELDS_EXPIRE_SINCE_WALK;
+pub(in crate::keyspace) const FIELD_MARKS: u8 = HAS_FIELD_TTLS | FIELD_TTLS_SET_SINCE_WALK;
 /// A session watches a key of the slot, whether the key exists or not.
 pub(in crate::keyspace) const WATCHED: u8 = 1 << 3;
 /// Commands that write to the slot wait while something is being computed from its values.
@@ -23,7 +23,7 @@ pub(in crate::keyspace) const OBSERVED: u8 = 1 << 7;
 pub(in crate::keyspace) const CONCERNED: u8 = WATCHED | TRACKED | OBSERVED;
 
 const _: () = {
-    let fields = [FIELDS_EXPIRE, FIELDS_EXPIRE_SINCE_WALK];
+    let fields = [HAS_FIELD_TTLS, FIELD_TTLS_SET_SINCE_WALK];
     let all = [WAITED_FOR, fields[0], fields[1], WATCHED, FROZEN, OCCUPIED, TRACKED, OBSERVED];
     let (mut seen, mut at) = (0, 0);
     while at < all.len() {
