@@ -71,7 +71,7 @@ impl Audience {
 }
 
 /// One of the two results of a round: CPU time or elapsed time per message, in µs.
-type Metric = fn(&(f64, f64)) -> f64;
+type MetricFn = fn(&(f64, f64)) -> f64;
 
 /// Messages to 1,000 subscribers: small ones, both alone and pipelined, and larger ones. The bare fan-out shows the
 /// cost of the writes alone, which is the minimum for a server that writes to each subscriber.
@@ -93,9 +93,9 @@ pub(crate) fn publish(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
             }
         }
         let of =
-            |i: usize, metric: Metric| median(&times[i].iter().map(metric).collect::<Vec<_>>());
+            |i: usize, metric: MetricFn| median(&times[i].iter().map(metric).collect::<Vec<_>>());
         let peer = audiences.len() - 1;
-        let rows: [(&str, Metric, Limit); 2] = [
+        let rows: [(&str, MetricFn, Limit); 2] = [
             ("CPU µs/op", |(cpu, _)| *cpu, Limit::Ratio(0.7)),
             ("µs/op", |(_, clock)| *clock, Limit::None),
         ];

@@ -69,7 +69,7 @@ struct Cost {
 }
 
 /// One of the three costs of a call, for each round.
-type Metric = fn(&Cost) -> &Vec<f64>;
+type MetricFn = fn(&Cost) -> &Vec<f64>;
 
 /// Creates the strings with all bytes written, not only extended.
 fn build(server: &Server, length: u64, buffer: &mut [u8]) -> Result<()> {
@@ -117,7 +117,7 @@ pub(crate) fn strings(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
                 cost.wait_ms.push(percentile_ms(&times, 100));
             }
         }
-        let metrics: [(&str, Metric, Limit); 3] = [
+        let metrics: [(&str, MetricFn, Limit); 3] = [
             ("CPU ms", |cost| &cost.cpu_ms, call.limit),
             ("ms", |cost| &cost.took_ms, Limit::None),
             ("ms, longest GET of another client", |cost| &cost.wait_ms, Limit::None),

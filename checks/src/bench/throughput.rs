@@ -12,7 +12,7 @@ const KEYS: u64 = 1_000_000;
 const KEY: &str = "key:__rand_int__";
 
 /// Selects one result of a rate.
-type Metric = fn(&Rate) -> f64;
+type MetricFn = fn(&Rate) -> f64;
 
 /// Runs `run` on every server in turn, `setup.rounds` times. Adds the medians to the report.
 pub(super) fn compare(
@@ -44,10 +44,10 @@ fn compare_each(
             rates[i].push(benchmark(servers[i], run)?);
         }
     }
-    let of = |i: usize, metric: Metric| median(&rates[i].iter().map(metric).collect::<Vec<_>>());
+    let of = |i: usize, metric: MetricFn| median(&rates[i].iter().map(metric).collect::<Vec<_>>());
     let peer = servers.len() - 1;
     for (i, (label, _)) in sides.ours.iter().enumerate() {
-        let mut row = |unit, metric: Metric, limit| {
+        let mut row = |unit, metric: MetricFn, limit| {
             let what = format!("{what}{label}");
             report.add(Row {
                 what,
@@ -287,7 +287,7 @@ pub(crate) fn workers(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         } else {
             (Limit::None, Limit::Ratio(1.12))
         };
-        let metrics: [(_, Metric); 2] =
+        let metrics: [(_, MetricFn); 2] =
             [(("req/s", rate), |rate| rate.per_second), (("CPU µs/op", cost), |rate| rate.cpu_us)];
         for (two, one, how) in pairs {
             for ((unit, limit), metric) in metrics {
