@@ -33,7 +33,7 @@ impl Reason {
 pub struct Denied {
     pub reason: Reason,
     /// Index of the key or channel among the arguments; 0 for the command itself.
-    pub word: usize,
+    pub arg_index: usize,
 }
 
 impl Denied {
@@ -78,7 +78,7 @@ pub fn check<'w>(
         return Ok(());
     }
     let mut keys = None;
-    let mut blamed = Denied { reason: Reason::Command, word: 0 };
+    let mut blamed = Denied { reason: Reason::Command, arg_index: 0 };
     // A selector that rejects the command itself leaves the position of the previous selector.
     let mut at = 0;
     for selector in user.selectors() {
@@ -86,10 +86,12 @@ pub fn check<'w>(
             return Ok(());
         };
         if denied.reason != Reason::Command {
-            at = denied.word;
+            at = denied.arg_index;
         }
-        if denied.reason > blamed.reason || (denied.reason == blamed.reason && at > blamed.word) {
-            blamed = Denied { reason: denied.reason, word: at };
+        if denied.reason > blamed.reason
+            || (denied.reason == blamed.reason && at > blamed.arg_index)
+        {
+            blamed = Denied { reason: denied.reason, arg_index: at };
         }
     }
     Err(blamed)
@@ -119,12 +121,12 @@ fn check_selector<'w>(
     let first = if row.parent.is_some() { 2 } else { 1 };
     let first = (first < argc).then(|| word(first));
     if !selector.admits(row, first) && !row.has(Flags::NO_AUTH) {
-        return Err(Denied { reason: Reason::Command, word: 0 });
+        return Err(Denied { reason: Reason::Command, arg_index: 0 });
     }
     if !selector.all_keys && row.keys != KeyPlan::None {
         for key in found.get_or_insert_with(|| keys_of(row.spec, argc, word)) {
             if !selector.admits_key(word(key.index), Access::needed(key.flags)) {
-                return Err(Denied { reason: Reason::Key, word: key.index });
+                return Err(Denied { reason: Reason::Key, arg_index: key.index });
             }
         }
     }
@@ -137,7 +139,7 @@ fn check_selector<'w>(
         };
         for at in names {
             if !selector.admits_channel(word(at), is_pattern) {
-                return Err(Denied { reason: Reason::Channel, word: at });
+                return Err(Denied { reason: Reason::Channel, arg_index: at });
             }
         }
     }

@@ -45,7 +45,9 @@ fn dryrun(user: &User, command: &str) -> String {
     let row = words.get(1).and_then(|word| row.subcommand(word)).unwrap_or(row);
     match check(user, row, words.len(), &word) {
         Ok(()) => "ok".to_owned(),
-        Err(denied) => String::from_utf8(denied.text(b"u", row, Some(word(denied.word)))).unwrap(),
+        Err(denied) => {
+            String::from_utf8(denied.text(b"u", row, Some(word(denied.arg_index)))).unwrap()
+        }
     }
 }
 

@@ -59,7 +59,7 @@ pub fn note_denied(
 ) {
     let object = match denied.reason {
         Reason::Command | Reason::Auth => row.full_name().as_bytes(),
-        Reason::Key | Reason::Channel => words.argument(denied.word),
+        Reason::Key | Reason::Channel => words.argument(denied.arg_index),
     };
     let user = &session.account().name;
     note_denial(core, session, row, words, denied.reason, context, object, user);

@@ -137,7 +137,7 @@ fn dryrun(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     Ok(match check(&account.user(), row, argc, &word) {
         Ok(()) => call.reply.ok(),
         Err(denied) => {
-            let text = denied.text(name, row, Some(word(denied.word)));
+            let text = denied.text(name, row, Some(word(denied.arg_index)));
             call.reply.bulk(&text)
         }
     })
