@@ -6,14 +6,13 @@
 //! | `config`, `reconfigure` | CONFIG; applying changed settings |
 //! | `debug` | DEBUG |
 //! | `debug_keyspace`, `debug_protocol` | DEBUG subcommands for keys; DEBUG PROTOCOL |
-//! | `about_server`, `memory`, `role` | INFO, TIME and LOLWUT; MEMORY; ROLE |
+//! | `info`, `memory`, `role` | INFO, TIME and LOLWUT; MEMORY; ROLE |
 //! | `latency`, `latency_report`, `slowlog` | LATENCY; its GRAPH and DOCTOR; SLOWLOG |
 //! | `monitor`, `module` | MONITOR; MODULE |
 //! | `save`, `shutdown` | SAVE, BGSAVE, BGREWRITEAOF and LASTSAVE; SHUTDOWN |
 //! | `replicaof`, `failover`, `replication` | REPLICAOF; FAILOVER; REPLICATION |
 //! | `sync`, `wait` | SYNC, PSYNC and REPLCONF; WAIT and WAITAOF |
 
-mod about_server;
 mod acl;
 mod command;
 mod config;
@@ -21,6 +20,7 @@ mod debug;
 mod debug_keyspace;
 mod debug_protocol;
 mod failover;
+mod info;
 mod latency;
 mod latency_report;
 mod memory;
@@ -44,7 +44,7 @@ pub(super) const FAMILY: &[&[Command]] = &[
     config::COMMANDS,
     debug::COMMANDS,
     failover::COMMANDS,
-    about_server::COMMANDS,
+    info::COMMANDS,
     latency::COMMANDS,
     memory::COMMANDS,
     module::COMMANDS,
