@@ -5,7 +5,7 @@ use brisk_cluster::document::{CoordinatorReport, InstallError, Registration};
 
 impl TopologyFollower {
     /// The report. O(nodes).
-    pub(super) fn coordination(&self) -> CoordinatorReport {
+    pub(super) fn build_coordinator_report(&self) -> CoordinatorReport {
         let config = self.shared.config();
         let cluster = &config.cluster;
         let count = |number: i64| number.max(0).unsigned_abs();

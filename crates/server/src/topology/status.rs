@@ -30,7 +30,7 @@ impl StatusReporter for TopologyFollower {
 
     fn coordinator_report(&self) -> Vec<u8> {
         // The number of nodes is bounded, so the report always fits.
-        self.coordination().to_json().unwrap_or_default()
+        self.build_coordinator_report().to_json().unwrap_or_default()
     }
 
     fn has_full_copy(&self) -> bool {
