@@ -14,13 +14,13 @@
 //! | `settings` | the directives `tls-*`, certificates and keys; the settings that new connections use |
 //! | `ciphers` | names of cipher suites and protocol versions |
 //! | `outgoing` | connections to other servers |
-//! | `resumption` | sessions that clients may resume |
+//! | `session_cache` | sessions that clients may resume |
 //! | `stream` | one connection |
 
 mod ciphers;
 mod error;
 pub mod outgoing;
-mod resumption;
+mod session_cache;
 mod settings;
 mod stream;
 

@@ -4,7 +4,7 @@
 //! or not at all. Existing connections keep the settings with which they began, and new connections
 //! use the new ones.
 
-use super::resumption::Resumption;
+use super::session_cache::SessionCache;
 use super::{TlsError, ciphers};
 use arc_swap::ArcSwapOption;
 use brisk_config::Config;
@@ -88,8 +88,8 @@ impl TlsSettings {
         settings.ignore_client_order = tls.prefer_server_ciphers;
         if tls.session_caching {
             let age_max = Duration::from_secs(tls.session_cache_timeout_s.max(0) as u64);
-            let kept_max = usize::try_from(tls.session_cache_size).unwrap_or(0);
-            settings.session_storage = Arc::new(Resumption::new(kept_max, age_max));
+            let sessions_max = usize::try_from(tls.session_cache_size).unwrap_or(0);
+            settings.session_storage = Arc::new(SessionCache::new(sessions_max, age_max));
         } else {
             settings.session_storage = Arc::new(NoServerSessionStorage {});
             settings.send_tls13_tickets = 0;
