@@ -76,7 +76,7 @@ fn fill(keyspace: &Keyspace, keys: u64, participant: &Participant) {
         }
         longest = longest.max(one.elapsed());
         if number % BATCH as u64 == 0 {
-            participant.quiescent();
+            participant.announce_boundary();
         }
     }
     let per_key = |bytes: u64| bytes as f64 / keys as f64;
@@ -152,7 +152,7 @@ fn gets_and_sets(keyspace: &Keyspace, keys: u64, participant: &Participant) {
             }
         }
         assert_eq!(out.len(), 8 * batch.len());
-        participant.quiescent();
+        participant.announce_boundary();
     };
     measure("get, batches of 32 prefetched", keys, |batch| get(batch, true));
     measure("get, no prefetch", keys, |batch| get(batch, false));
@@ -165,7 +165,7 @@ fn gets_and_sets(keyspace: &Keyspace, keys: u64, participant: &Participant) {
                 entry.set_bytes(b"abcdefgh");
             }
         }
-        participant.quiescent();
+        participant.announce_boundary();
     });
     measure("hash and slot alone", keys, |batch| {
         for (key, place) in batch.iter().zip(&mut places) {
@@ -187,7 +187,7 @@ fn one_table(keys: u64, participant: &Participant) {
         table.view_mut().insert(hash, entry);
         times.push(one.elapsed().as_nanos() as u32);
         if number % BATCH as u64 == 0 {
-            participant.quiescent();
+            participant.announce_boundary();
         }
     }
     times.sort_unstable();

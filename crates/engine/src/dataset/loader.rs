@@ -205,7 +205,7 @@ impl<'a> Loader<'a> {
         }
         self.groups += 1;
         if self.groups.is_multiple_of(GROUPS_PER_BOUNDARY) {
-            reclaim::boundary();
+            reclaim::announce_boundary();
         }
         Ok(())
     }

@@ -192,7 +192,7 @@ impl Handler for Worker {
         self.end_of_turns(io);
         self.commit(io);
         self.cron.publish_traffic(self.core.stats(), io.counters());
-        self.participant.quiescent();
+        self.participant.announce_boundary();
     }
 }
 

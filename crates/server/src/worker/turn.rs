@@ -170,7 +170,7 @@ impl Worker {
     pub(super) fn begin_turn(&mut self) {
         self.core.refresh_config();
         self.core.read_clocks();
-        self.participant.quiescent();
+        self.participant.announce_boundary();
     }
 
     /// Returns the time limit of a session's turn in this round.

@@ -64,7 +64,7 @@ impl<const N: usize> Epochs<N> {
 
     /// A boundary of an online participant: a load and a store, both plain on x86-64.
     #[inline]
-    pub(super) fn quiescent(&self, index: usize) {
+    pub(super) fn announce_boundary(&self, index: usize) {
         let now = self.counter.load(Ordering::Acquire);
         self.words[index].seen.store(now, Ordering::Release);
     }

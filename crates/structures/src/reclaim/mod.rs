@@ -84,8 +84,8 @@ struct Local {
 
 impl Local {
     #[inline]
-    fn boundary(&self) {
-        EPOCHS.quiescent(self.index);
+    fn announce_boundary(&self) {
+        EPOCHS.announce_boundary(self.index);
         self.collect_if_any();
     }
 
@@ -167,9 +167,9 @@ impl Participant {
     /// Announces a batch boundary: the thread holds no pointers that it read before. Costs one load
     /// and one store if there is nothing to free. Must not be called while offline.
     #[inline]
-    pub fn quiescent(&self) {
+    pub fn announce_boundary(&self) {
         debug_assert!(self.is_online());
-        self.local.boundary();
+        self.local.announce_boundary();
     }
 
     /// Returns the number of allocations that this thread has retired and not freed yet.
@@ -234,9 +234,9 @@ fn local() -> Option<Rc<Local>> {
 /// Announces a batch boundary of the calling thread within a command that retires much memory. The
 /// thread must not be prefetching at the moment. Does nothing if the thread is not a participant or
 /// is offline.
-pub fn boundary() {
+pub fn announce_boundary() {
     if let Some(local) = local().filter(|local| local.online.get()) {
-        local.boundary();
+        local.announce_boundary();
     }
 }
 

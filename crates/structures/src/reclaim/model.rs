@@ -67,7 +67,7 @@ fn nothing_is_freed_while_a_participant_between_boundaries_reads_it() {
             let world = Arc::clone(&world);
             move || {
                 world.read();
-                world.epochs.quiescent(index);
+                world.epochs.announce_boundary(index);
                 world.read();
                 world.epochs.release(index);
             }
@@ -107,12 +107,12 @@ fn a_collecting_participant_frees_only_after_the_other_has_passed() {
             let world = Arc::clone(&world);
             move || {
                 world.read();
-                world.epochs.quiescent(other);
+                world.epochs.announce_boundary(other);
                 world.read();
                 world.epochs.release(other);
             }
         });
-        world.replace(|| world.epochs.quiescent(mine));
+        world.replace(|| world.epochs.announce_boundary(mine));
         world.epochs.release(mine);
         reader.join().expect("no panic");
     });

@@ -2,7 +2,7 @@
 //! are those of the whole process, and other tests retire arrays at the same time, so these tests
 //! check only the limbo of their own thread.
 
-use super::{FREED_PER_BOUNDARY, Participant, boundary, offline_while, retire};
+use super::{FREED_PER_BOUNDARY, Participant, announce_boundary, offline_while, retire};
 use std::alloc::{Layout, alloc};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ const OTHERS_MAX: Duration = Duration::from_secs(30);
 
 /// Announces boundaries until nothing is left, or until [`OTHERS_MAX`] has passed.
 fn settle(participant: &Participant) -> usize {
-    settle_by(participant, || participant.quiescent())
+    settle_by(participant, || participant.announce_boundary())
 }
 
 fn settle_by(participant: &Participant, announce: impl Fn()) -> usize {
@@ -61,7 +61,7 @@ fn nothing_is_freed_before_a_slow_participant_passes_a_boundary() {
             retire_one();
         }
         for _ in 0..10 {
-            participant.quiescent();
+            participant.announce_boundary();
         }
         assert_eq!(participant.limbo_len(), 100);
         go_on.send(()).expect("the thread lives");
@@ -77,7 +77,7 @@ fn one_boundary_frees_a_bounded_number() {
     for _ in 0..3 * FREED_PER_BOUNDARY {
         retire_one();
     }
-    participant.quiescent();
+    participant.announce_boundary();
     assert!(participant.limbo_len() >= 2 * FREED_PER_BOUNDARY);
     assert_eq!(settle(&participant), 0);
 }
@@ -120,12 +120,12 @@ fn a_thread_that_waits_offline_holds_nothing_back() {
 
 #[test]
 fn a_boundary_during_a_command_frees_retired_memory() {
-    boundary();
+    announce_boundary();
     let participant = Participant::register().expect("few threads");
     retire_one();
     assert_eq!(participant.limbo_len(), 1);
-    assert_eq!(settle_by(&participant, boundary), 0);
+    assert_eq!(settle_by(&participant, announce_boundary), 0);
     participant.offline();
-    boundary();
+    announce_boundary();
     assert!(!participant.is_online());
 }

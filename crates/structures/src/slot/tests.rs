@@ -62,7 +62,7 @@ fn prefetching_is_safe_during_growth_and_shrinking() {
                         slot.prefetch_bucket(hash);
                         slot.prefetch_entry(hash, &participant);
                     }
-                    participant.quiescent();
+                    participant.announce_boundary();
                 }
             });
         }

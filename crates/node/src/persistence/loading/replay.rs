@@ -108,7 +108,7 @@ impl Replay {
             done = self.execute_some(core, participant, most);
             core.free_garbage();
             if let Some(participant) = participant {
-                participant.quiescent();
+                participant.announce_boundary();
             }
             if delays {
                 rdb::delay(core.shared);

@@ -190,7 +190,7 @@ impl Applier {
         }
         core.end_applying();
         core.free_garbage();
-        participant.quiescent();
+        participant.announce_boundary();
         if self.sealed == self.input.len() {
             self.input.clear();
             self.input.shrink_to(INPUT_KEPT_MAX);
