@@ -115,7 +115,7 @@ impl Batch {
         self.spans.clear();
         self.prepared.clear();
         self.last_key = 0..0;
-        let filled = self.cut(data, max, decoder, limits, look);
+        let filled = self.parse(data, max, decoder, limits, look);
         if let Some(participant) = look.participant {
             self.settle(look.database, participant);
         }
@@ -123,7 +123,7 @@ impl Batch {
     }
 
     #[inline]
-    fn cut(
+    fn parse(
         &mut self,
         data: &[u8],
         max: usize,

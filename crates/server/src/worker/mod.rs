@@ -1,7 +1,7 @@
 //! A worker: one thread with one event loop and its sessions.
 //!
 //! ```text
-//!  received ─ cut a batch ─ prefetch ─ dispatch each ─ replies ─ one send
+//!  received ─ fill a batch ─ prefetch ─ dispatch each ─ replies ─ one send
 //!      └ input that is not executed yet stays in the session
 //! ```
 //!

@@ -3,7 +3,7 @@
 //! A connection that does not pipeline sends one request per round, so there are no other requests during which data
 //! could be prefetched. But a busy round has requests from many connections. They are set aside as they are received.
 //! When requests from [`CONNECTIONS_MAX`] connections have been set aside or the round ends, they pass through the
-//! steps of a batch together: all requests are cut, all buckets are prefetched, all entries are prefetched, and all
+//! steps of a batch together: all requests are parsed, all buckets are prefetched, all entries are prefetched, and all
 //! requests are executed. The replies are sent at the end of the round.
 //!
 //! Only requests that would otherwise be executed immediately are staged. Their session is not stalled, has no other
@@ -11,7 +11,7 @@
 //! connection executes its staged requests first.
 
 use super::Worker;
-use super::turn::{Cut, cut};
+use super::turn::{FilledBatch, fill_batch};
 use brisk_node::core::session::Stall;
 use brisk_node::run::batch::Batch;
 use brisk_node::run::gate;
@@ -32,8 +32,8 @@ pub(super) struct Staged {
     /// Boxed, because each batch is swapped with the worker's batch twice per request.
     #[expect(clippy::vec_box, reason = "they are swapped on the hot path")]
     batches: Vec<Box<Batch>>,
-    /// One cut for each connection, during execution.
-    cuts: Vec<Option<Cut>>,
+    /// One filled batch for each connection, during execution.
+    filled: Vec<Option<FilledBatch>>,
     /// True from the end of a wait for events to the end of the round, which executes the requests that were set aside.
     /// At other times, they would not be executed before the next wait is over.
     pub(super) open: bool,
@@ -101,24 +101,26 @@ impl Worker {
         connections: &mut Vec<(Token, Range<usize>)>,
         bytes: &[u8],
     ) {
-        let mut cuts = std::mem::take(&mut self.staged.cuts);
+        let mut all_filled = std::mem::take(&mut self.staged.filled);
         let mut batches = std::mem::take(&mut self.staged.batches);
         batches.resize_with(connections.len().max(batches.len()), Box::default);
         for ((token, range), batch) in connections.iter().zip(&mut batches) {
-            let cut = self.sessions.get_mut(*token).map(|session| {
+            let filled = self.sessions.get_mut(*token).map(|session| {
                 session.accounting.count_received(range.len());
-                cut(&self.core, &self.participant, batch, session, &bytes[range.clone()])
+                fill_batch(&self.core, &self.participant, batch, session, &bytes[range.clone()])
             });
-            cuts.push(cut);
+            all_filled.push(filled);
         }
         self.look_ahead(connections, &batches);
         self.note_parsing();
-        let staged = connections.drain(..).zip(&mut batches).zip(cuts.drain(..));
-        for (((token, range), batch), cut) in staged {
-            let (Some(cut), Some(mut session)) = (cut, self.sessions.take(token)) else { continue };
+        let staged = connections.drain(..).zip(&mut batches).zip(all_filled.drain(..));
+        for (((token, range), batch), filled) in staged {
+            let (Some(filled), Some(mut session)) = (filled, self.sessions.take(token)) else {
+                continue;
+            };
             let data = &bytes[range];
             std::mem::swap(&mut self.batch, batch);
-            let used = self.execute_from(io, &mut session, data, cut);
+            let used = self.execute_from(io, &mut session, data, filled);
             std::mem::swap(&mut self.batch, batch);
             if used < data.len() {
                 session.connection.input_mut().keep(&data[used..]);
@@ -126,7 +128,7 @@ impl Worker {
             self.after_turn(io, &mut session);
             self.sessions.put(session);
         }
-        (self.staged.batches, self.staged.cuts) = (batches, cuts);
+        (self.staged.batches, self.staged.filled) = (batches, all_filled);
     }
 
     fn look_ahead(&self, connections: &[(Token, Range<usize>)], batches: &[Box<Batch>]) {

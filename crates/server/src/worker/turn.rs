@@ -1,5 +1,5 @@
-//! A session's turn. Its input is cut into batches and executed as far as the session may proceed, and `sending` passes
-//! the replies to its connection.
+//! A session's turn. Its input is parsed in batches and executed as far as the session may proceed, and `sending`
+//! passes the replies to its connection.
 //!
 //! A session that must not proceed is stalled (see [`Stall`]), and its socket is not read until it may proceed. For
 //! fairness, a session that has taken longer than [`TURN_NS_MAX`] waits for the next round, and turns are shortened in
@@ -29,8 +29,8 @@ const TURN_NS_MAX: u64 = 2_000_000;
 const SHORT_TURN_NS_MAX: u64 = 50_000;
 /// Accumulated input of at least this size is checked against the memory limit before any of its requests is executed.
 const WEIGHED_INPUT_MIN: usize = 32 * 1024;
-/// A batch that was cut: its number of bytes, and why it ends.
-pub(super) struct Cut {
+/// A batch that was filled: its number of bytes, and why it ends.
+pub(super) struct FilledBatch {
     pub(super) len: usize,
     pub(super) stop: Stop,
 }
@@ -52,14 +52,14 @@ impl Worker {
             // Input above the limit is not executed, even if the request is complete by now.
             if !self.exceeds_query_limit(session) {
                 let bytes = session.connection.input_mut().take();
-                let cut = self.cut(session, &bytes);
+                let filled = self.fill_batch(session, &bytes);
                 let is_weighed =
                     self.core.limits.bounds_clients() && bytes.len() >= WEIGHED_INPUT_MIN;
                 if is_weighed && !self.batch.is_empty() {
                     let output = io.output_memory(session.token);
                     self.core.weigh_before_execution(output, &bytes, session);
                 }
-                let used = self.execute_from(io, session, &bytes, cut);
+                let used = self.execute_from(io, session, &bytes, filled);
                 session.connection.input_mut().put_back(bytes, used);
             }
         }
@@ -88,33 +88,33 @@ impl Worker {
         session: &mut Session,
         data: &[u8],
     ) -> usize {
-        let cut = self.cut(session, data);
-        self.execute_from(io, session, data, cut)
+        let filled = self.fill_batch(session, data);
+        self.execute_from(io, session, data, filled)
     }
 
-    /// Cuts a batch out of `data`.
-    fn cut(&mut self, session: &mut Session, data: &[u8]) -> Cut {
-        let cut = cut(&self.core, &self.participant, &mut self.batch, session, data);
+    /// Fills a batch with requests from `data`.
+    fn fill_batch(&mut self, session: &mut Session, data: &[u8]) -> FilledBatch {
+        let filled = fill_batch(&self.core, &self.participant, &mut self.batch, session, data);
         self.note_parsing();
-        cut
+        filled
     }
 
-    /// Records the time since the last measurement as time spent cutting batches.
+    /// Records the time since the last measurement as time spent filling batches.
     pub(super) fn note_parsing(&mut self) {
         let ns = self.core.accounting.charge(self.core.clock);
         self.core.stats().parse_ns.add(ns);
     }
 
-    /// Like [`Worker::execute`], with the first batch already cut.
+    /// Like [`Worker::execute`], with the first batch already filled.
     pub(super) fn execute_from(
         &mut self,
         io: &mut Control,
         session: &mut Session,
         data: &[u8],
-        cut: Cut,
+        filled: FilledBatch,
     ) -> usize {
         session::act_for(&self.core, session);
-        let used = self.execute_on(io, session, data, cut);
+        let used = self.execute_on(io, session, data, filled);
         session::clear_acting_session(&self.core);
         // The remaining replies are small.
         self.core.memory.end_reply();
@@ -126,7 +126,7 @@ impl Worker {
         io: &mut Control,
         session: &mut Session,
         data: &[u8],
-        mut cut: Cut,
+        mut filled: FilledBatch,
     ) -> usize {
         let begin = self.core.accounting.last_ticks();
         session.connection.input_mut().set_missing(0);
@@ -139,8 +139,8 @@ impl Worker {
                 session.connection.decoder_mut().reset();
                 return at + rest;
             }
-            at += cut.len;
-            match cut.stop {
+            at += filled.len;
+            match filled.stop {
                 Stop::Full => {}
                 Stop::NeedMore(missing) => {
                     session.connection.input_mut().set_missing(missing);
@@ -162,7 +162,7 @@ impl Worker {
                 self.stall(session, Stall::NextRound);
                 return at;
             }
-            cut = self.cut(session, &data[at..]);
+            filled = self.fill_batch(session, &data[at..]);
         }
     }
 
@@ -348,15 +348,15 @@ impl Worker {
     }
 }
 
-/// Cuts a batch out of `data`. After one or several cuts, [`Worker::note_parsing`] records the time.
+/// Fills a batch with requests from `data`. After one or several calls, [`Worker::note_parsing`] records the time.
 #[inline]
-pub(super) fn cut(
+pub(super) fn fill_batch(
     core: &Core,
     participant: &Participant,
     batch: &mut Batch,
     session: &mut Session,
     data: &[u8],
-) -> Cut {
+) -> FilledBatch {
     let shared = core.shared;
     let authenticated = !gate::must_authenticate(core, session);
     let limits = core.limits.requests(authenticated);
@@ -369,5 +369,5 @@ pub(super) fn cut(
         participant: Some(participant),
     };
     let (len, stop) = batch.fill(data, max, session.connection.decoder_mut(), &limits, &look);
-    Cut { len, stop }
+    FilledBatch { len, stop }
 }
