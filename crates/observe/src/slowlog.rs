@@ -59,10 +59,10 @@ impl Slowlog {
 
 /// Returns the arguments as the log keeps them: long ones are truncated and excess ones left out,
 /// with a note.
-pub fn cut_words<'w>(words: impl ExactSizeIterator<Item = &'w [u8]>) -> Vec<Vec<u8>> {
+pub fn truncate_args<'w>(words: impl ExactSizeIterator<Item = &'w [u8]>) -> Vec<Vec<u8>> {
     let total = words.len();
     let kept = if total > WORDS_MAX { WORDS_MAX - 1 } else { total };
-    let mut cut: Vec<Vec<u8>> = words
+    let mut truncated: Vec<Vec<u8>> = words
         .take(kept)
         .map(|word| {
             if word.len() <= WORD_BYTES_MAX {
@@ -73,7 +73,7 @@ pub fn cut_words<'w>(words: impl ExactSizeIterator<Item = &'w [u8]>) -> Vec<Vec<
         })
         .collect();
     if kept < total {
-        cut.push(format!("... ({} more arguments)", total - kept).into_bytes());
+        truncated.push(format!("... ({} more arguments)", total - kept).into_bytes());
     }
-    cut
+    truncated
 }

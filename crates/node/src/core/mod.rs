@@ -364,7 +364,7 @@ impl Core {
                 id: 0,
                 unix_seconds: unix_ms() / 1000,
                 duration_us: us,
-                words: brisk_observe::slowlog::cut_words(shown.into_iter()),
+                words: brisk_observe::slowlog::truncate_args(shown.into_iter()),
                 client: client.addr.to_string(),
                 client_name: client.texts().name,
             };

@@ -1,7 +1,7 @@
 //! The HTTP server on `http-port`: `/metrics`, `/health` and `/ready` for monitoring, and the console.
 //!
 //! ```text
-//!  bytes ─ (TLS) ─ request::cut ─ answer ─ bytes, one request after the other
+//!  bytes ─ (TLS) ─ request::parse ─ answer ─ bytes, one request after the other
 //! ```
 //!
 //! The thread `brisk-http` has its own event loop and is not a worker. It is never quiesced, so it responds while all
@@ -256,7 +256,7 @@ impl Server {
                 io.when_drained(token, 0);
                 break;
             }
-            match request::cut(&connection.input[at..], &mut connection.seen) {
+            match request::parse(&connection.input[at..], &mut connection.seen) {
                 Ok(Some((request, head))) => {
                     at += head;
                     connection.body = request.body;

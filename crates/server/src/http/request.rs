@@ -69,7 +69,7 @@ pub(super) enum Fault {
 /// Parses the head of the next request at the front of `input`. Returns the request and the length of its head, or
 /// `None` if the head is incomplete. `seen` is the number of bytes that earlier calls have searched. This call updates
 /// it.
-pub(super) fn cut(input: &[u8], seen: &mut usize) -> Result<Option<(Request, usize)>, Fault> {
+pub(super) fn parse(input: &[u8], seen: &mut usize) -> Result<Option<(Request, usize)>, Fault> {
     // Empty lines before a request are skipped.
     let begin = input.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
     let mut at = (*seen).max(begin);
@@ -81,7 +81,7 @@ pub(super) fn cut(input: &[u8], seen: &mut usize) -> Result<Option<(Request, usi
                 return Err(Fault::HeadTooLong);
             }
             *seen = 0;
-            return parse(line).map(|request| Some((request, end + 1)));
+            return parse_head(line).map(|request| Some((request, end + 1)));
         }
         at = end + 1;
     }
@@ -92,7 +92,7 @@ pub(super) fn cut(input: &[u8], seen: &mut usize) -> Result<Option<(Request, usi
     Ok(None)
 }
 
-fn parse(head: &[u8]) -> Result<Request, Fault> {
+fn parse_head(head: &[u8]) -> Result<Request, Fault> {
     let text = std::str::from_utf8(head).map_err(|_| Fault::Malformed("not text"))?;
     let mut lines = text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
     let (mut request, is_newer) = request_line(lines.next().unwrap_or_default())?;
@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     fn whole(text: &str) -> Result<Option<(Request, usize)>, Fault> {
-        cut(text.as_bytes(), &mut 0)
+        parse(text.as_bytes(), &mut 0)
     }
 
     fn get(path: &str) -> Request {
@@ -237,17 +237,17 @@ mod tests {
         };
         for first in 0..bytes.len() {
             let mut seen = 0;
-            let early = cut(&bytes[..first], &mut seen).unwrap();
+            let early = parse(&bytes[..first], &mut seen).unwrap();
             assert_eq!(early.is_some(), first >= head, "{first}");
             if early.is_none() {
-                assert_eq!(cut(bytes, &mut seen), Ok(Some((request.clone(), head))), "{first}");
+                assert_eq!(parse(bytes, &mut seen), Ok(Some((request.clone(), head))), "{first}");
             }
         }
         let mut seen = 0;
         for end in 0..head {
-            assert_eq!(cut(&bytes[..end], &mut seen), Ok(None));
+            assert_eq!(parse(&bytes[..end], &mut seen), Ok(None));
         }
-        assert_eq!(cut(&bytes[..head], &mut seen), Ok(Some((request, head))));
+        assert_eq!(parse(&bytes[..head], &mut seen), Ok(Some((request, head))));
     }
 
     #[test]
@@ -338,7 +338,7 @@ mod tests {
             assert_eq!(whole(text), Err(fault), "{text:?}");
         }
         assert_eq!(
-            cut(b"GET / HTTP/1.1\r\nHost: \xff\r\n\r\n", &mut 0),
+            parse(b"GET / HTTP/1.1\r\nHost: \xff\r\n\r\n", &mut 0),
             Err(Fault::Malformed("not text"))
         );
         let long = format!("GET /{} HTTP/1.1\r\n", "a".repeat(HEAD_BYTES_MAX));
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn any_bytes_are_cut_without_harm() {
+    fn any_bytes_are_parsed_without_harm() {
         let mut state = 7u64;
         for _ in 0..20_000 {
             let bytes: Vec<u8> = (0..40)
@@ -358,7 +358,7 @@ mod tests {
                 .collect();
             let mut seen = 0;
             for end in 0..=bytes.len() {
-                if cut(&bytes[..end], &mut seen) != Ok(None) {
+                if parse(&bytes[..end], &mut seen) != Ok(None) {
                     break;
                 }
             }
