@@ -1,7 +1,7 @@
 //! Nodes that replicate from one another, with an unreliable network between them.
 
 use brisk_testkit::digest::{Holder, assert_same};
-use brisk_testkit::proxy::{Cut, Direction, Split};
+use brisk_testkit::proxy::{Direction, Disconnect, Split};
 use brisk_testkit::random::Random;
 use brisk_testkit::writers::{Writers, wait_until_nothing_expires};
 use brisk_testkit::{Kind, Launch, Proxy, Server, wait_until};
@@ -190,7 +190,7 @@ impl Budget {
 
 /// Disturbs the link in a random way, and then breaks the connection. Writers write within the budget during this time.
 pub fn break_link(link: &Proxy, random: &mut Random, budget: &Budget, grant: u64) {
-    let how = *random.pick(&[Cut::Reset, Cut::End]);
+    let how = *random.pick(&[Disconnect::Reset, Disconnect::End]);
     let begun = budget.used();
     budget.grant(grant);
     link.heal();

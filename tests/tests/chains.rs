@@ -4,7 +4,7 @@
 //! `BRISK_CHAIN_CUTS`, `BRISK_CHAIN_WRITES` and `BRISK_CHAIN_SEED` change the default run.
 
 use brisk_testkit::kind::{Kind, are_there, named};
-use brisk_testkit::proxy::Cut;
+use brisk_testkit::proxy::Disconnect;
 use brisk_testkit::random::Random;
 use brisk_testkit::reply::Reply;
 use brisk_testkit::writers::Writers;
@@ -127,7 +127,7 @@ fn a_short_cut_costs_a_partial_synchronisation_and_one_beyond_the_backlog_a_full
         let mut conn = chain.primary().connect();
         for (at, link) in chain.links.iter().enumerate() {
             let upper = &chain.nodes[at];
-            for how in [Cut::Reset, Cut::End] {
+            for how in [Disconnect::Reset, Disconnect::End] {
                 let before = upper.served();
                 link.refuse(true);
                 link.cut(how);
@@ -142,7 +142,7 @@ fn a_short_cut_costs_a_partial_synchronisation_and_one_beyond_the_backlog_a_full
             let upper = &chain.nodes[at];
             let before = upper.served();
             link.refuse(true);
-            link.cut(Cut::Reset);
+            link.cut(Disconnect::Reset);
             overflow(chain.primary());
             wait_until("those above have it", || {
                 upper.server.info("master_repl_offset") == conn.info("master_repl_offset")

@@ -1,7 +1,7 @@
 //! Nodes that lose the connection to etcd, but stay connected to one another and to clients.
 
 use brisk_testkit::etcd::{Etcd, EtcdLaunch};
-use brisk_testkit::proxy::{Cut, Proxy};
+use brisk_testkit::proxy::{Disconnect, Proxy};
 use brisk_testkit::{BriskCluster, Conn, wait_until};
 use std::time::{Duration, Instant};
 
@@ -45,7 +45,7 @@ impl PartitionedCluster {
     }
 
     fn reconnect(&self, at: usize) {
-        self.proxies[at].cut(Cut::Reset);
+        self.proxies[at].cut(Disconnect::Reset);
         self.proxies[at].heal();
     }
 

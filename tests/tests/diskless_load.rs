@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::digest::assert_same;
-use brisk_testkit::proxy::{Cut, Direction};
+use brisk_testkit::proxy::{Direction, Disconnect};
 use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::writers::wait_until_nothing_expires;
 use brisk_testkit::{Conn, Kind, Launch, Proxy, Server, assert_reply, wait_until};
@@ -94,7 +94,7 @@ impl Again {
         let more = if events { " loading-process-events-interval-bytes 1024" } else { "" };
         assert_reply!(conn, &format!("CONFIG SET key-load-delay 10000{more}"), "OK");
         self.link.refuse(true);
-        self.link.cut(Cut::Reset);
+        self.link.cut(Disconnect::Reset);
         let mut writer = self.primary.connect();
         for n in 0..2000 {
             writer.cmd(&format!("SET key:{n} new"));
@@ -177,13 +177,13 @@ fn no_client_sees_a_part_of_the_dataset_when_the_link_breaks() {
     }
     let again = Again::start(Kind::Brisk, "swapdb");
     again.link.refuse(true);
-    again.link.cut(Cut::Reset);
+    again.link.cut(Disconnect::Reset);
     let mut writer = again.primary.connect();
     for n in 0..2000 {
         writer.cmd(&format!("SET key:{n} new"));
     }
     // Cut the connection within the dataset, which is larger than this.
-    again.link.cut_next_after(Direction::ToClient, 20_000, Cut::Reset);
+    again.link.cut_next_after(Direction::ToClient, 20_000, Disconnect::Reset);
     again.link.refuse(false);
     let mut conn = again.replica.server.connect();
     let look = ["MULTI", "DBSIZE", "GET key:0", "GET key:1999", "EXEC"];

@@ -452,7 +452,7 @@ fn info_shows_the_lag_of_a_replica_in_seconds() {
             let mut replica = pair.replica.server.connect();
             assert_eq!(replica.info("behind_primary_seconds"), "0");
             pair.link.refuse(true);
-            pair.link.cut(brisk_testkit::proxy::Cut::Reset);
+            pair.link.cut(brisk_testkit::proxy::Disconnect::Reset);
             wait_until("it to notice", || replica.info("behind_primary_seconds").as_str() >= "1");
             pair.link.refuse(false);
             wait_until("it to catch up", || replica.info("behind_primary_seconds") == "0");

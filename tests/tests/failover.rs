@@ -282,7 +282,7 @@ fn a_target_that_does_not_reply_is_retried_until_an_abort() {
             assert_reply!(conn, "FAILOVER ABORT", "OK");
             wait_for_state(group.server(0), "no-failover");
             assert!(is_primary(&group.server(0).address()));
-            group.door.cut(brisk_testkit::proxy::Cut::Reset);
+            group.door.cut(brisk_testkit::proxy::Disconnect::Reset);
             group.door.heal();
         });
     });

@@ -17,7 +17,7 @@
 //! `BRISK_FAILOVERS` sets the number of failovers. The default is one for each kind of failure.
 
 use brisk_testkit::kind::{Kind, are_there, named};
-use brisk_testkit::proxy::Cut;
+use brisk_testkit::proxy::Disconnect;
 use brisk_testkit::{Launch, wait_until};
 use brisk_tests::links::sized;
 use brisk_tests::records::{Promise, Records};
@@ -71,7 +71,7 @@ impl Failure {
                     direct.cmd("INCR alone").to_string().contains("NOREPLICAS")
                 });
                 group.wait_until_it_is_not(primary);
-                member.door.cut(Cut::Reset);
+                member.door.cut(Disconnect::Reset);
                 member.door.heal();
             }
             Failure::Planned => {

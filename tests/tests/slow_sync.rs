@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
 use brisk_testkit::digest::assert_same;
-use brisk_testkit::proxy::Cut;
+use brisk_testkit::proxy::Disconnect;
 use brisk_testkit::server::subject_is_redis;
 use brisk_testkit::{Conn, Kind, Proxy, assert_reply, wait_until};
 use brisk_tests::links::{Node, wait_until_caught_up};
@@ -123,7 +123,7 @@ fn a_replica_that_reconnects_during_a_slow_sync_continues_from_the_file() {
         other.wait_until_it_follows();
         wait_until_caught_up(&primary.server, &other.server);
         way.refuse(true);
-        way.cut(Cut::Reset);
+        way.cut(Disconnect::Reset);
         let slow = Slow::begin(primary, Kind::Brisk);
         let mut conn = slow.primary.server.connect();
         slow.write();

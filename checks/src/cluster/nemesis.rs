@@ -15,7 +15,7 @@ use crate::outcome::Outcome;
 use anyhow::{Context, Result, ensure};
 use brisk_testkit::BriskCluster;
 use brisk_testkit::etcd::{Etcd, EtcdLaunch};
-use brisk_testkit::proxy::{Cut, Direction, Proxy};
+use brisk_testkit::proxy::{Direction, Disconnect, Proxy};
 use brisk_testkit::random::Random;
 use std::time::Duration;
 
@@ -222,6 +222,6 @@ fn cut(proxy: &Proxy, direction: Option<Direction>) {
 }
 
 fn reconnect(proxy: &Proxy) {
-    proxy.cut(Cut::Reset);
+    proxy.cut(Disconnect::Reset);
     proxy.heal();
 }

@@ -3,7 +3,7 @@
 
 use brisk::commands::{self, get};
 use brisk::{Cache, CacheOptions, Client, Code, Kind, Lanes};
-use brisk_testkit::proxy::{Cut, Direction, Proxy};
+use brisk_testkit::proxy::{Direction, Disconnect, Proxy};
 use brisk_testkit::server::{Launch, Server};
 use brisk_testkit::wait::wait_until;
 use futures_util::future::join_all;
@@ -301,7 +301,7 @@ fn no_value_is_served_after_the_connection_was_lost() {
                     get::<i64>("k").on(&cache).wait().expect("a reply") == Some(round)
                 });
                 link.refuse(true);
-                let cut = if round % 2 == 0 { Cut::Reset } else { Cut::End };
+                let cut = if round % 2 == 0 { Disconnect::Reset } else { Disconnect::End };
                 link.cut(cut);
                 // The invalidation message for this write cannot arrive.
                 other.cmd(&format!("SET k -{round}"));
@@ -341,7 +341,7 @@ fn a_dead_connection_is_noticed_even_if_no_request_is_sent() {
         });
         assert_eq!(cache.stats().losses, 1);
         link.heal();
-        link.cut(Cut::Reset);
+        link.cut(Disconnect::Reset);
         wait_until("the next value", || reads(&cache, Some(2)));
     });
 }
@@ -486,7 +486,7 @@ fn a_storm_of_cuts_never_leaves_an_old_value() {
             for version in 1..=150_u64 {
                 other.cmd(&format!("SET k {version}"));
                 if version % 3 == 0 {
-                    link.cut(if version % 2 == 0 { Cut::Reset } else { Cut::End });
+                    link.cut(if version % 2 == 0 { Disconnect::Reset } else { Disconnect::End });
                     other.cmd(&format!("SET k {version}"));
                 }
                 wait_until("the newest value", || reads(&cache, Some(version)));

@@ -3,7 +3,7 @@
 #![cfg(all(feature = "tracing", feature = "metrics"))]
 
 use brisk::{Client, Lanes, commands};
-use brisk_testkit::proxy::{Cut, Proxy};
+use brisk_testkit::proxy::{Disconnect, Proxy};
 use brisk_testkit::server::Launch;
 use brisk_testkit::wait::wait_until;
 use std::collections::BTreeMap;
@@ -108,7 +108,7 @@ fn spans_and_events_have_the_names_of_opentelemetry_and_no_keys() {
             set.await.unwrap();
             db.lpush("secret-key", "secret-value").await.unwrap_err();
             db.batch((commands::incr("n"), commands::incr("n"))).await.unwrap();
-            link.cut(Cut::Reset);
+            link.cut(Disconnect::Reset);
             let heard = Arc::clone(&written);
             waited_for("it to be connected again", move || {
                 heard.lock().expect("not poisoned").events.len() >= 3

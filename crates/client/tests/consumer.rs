@@ -3,7 +3,7 @@
 
 use brisk::consumer::{Begin, Consumer, Event, Fate, Id, Message, Summary};
 use brisk::{Bytes, Client, Kind, Result};
-use brisk_testkit::proxy::{Cut, Proxy};
+use brisk_testkit::proxy::{Disconnect, Proxy};
 use brisk_testkit::server::{Launch, Server};
 use brisk_testkit::wait::wait_until;
 use std::collections::{BTreeMap, HashMap};
@@ -662,7 +662,7 @@ fn no_entry_is_lost_if_connections_are_lost() {
             for round in 1..=12 {
                 let enough = (round * 700).min(9_000);
                 wait_until("some to be handled", || log.entries() >= enough);
-                link.cut(if round % 2 == 0 { Cut::Reset } else { Cut::End });
+                link.cut(if round % 2 == 0 { Disconnect::Reset } else { Disconnect::End });
             }
             wait_until("all to be handled", || log.entries() == 10_000);
             wait_until("all to be confirmed", || pending(&server) == 0);

@@ -1,7 +1,7 @@
 //! Logins that change while commands run.
 
 use brisk::{BoxFuture, Client, Code, Credentials, Error, Kind, Lanes, Login, Rotating};
-use brisk_testkit::proxy::{Cut, Proxy};
+use brisk_testkit::proxy::{Disconnect, Proxy};
 use brisk_testkit::server::{Launch, Server};
 use brisk_testkit::wait::wait_until;
 use std::future::Future;
@@ -104,7 +104,7 @@ fn a_new_password_has_no_effect_until_the_server_accepts_it() {
             assert_eq!(db.incr("n").await.unwrap(), 2);
             assert_eq!(link.accepted(), 1, "the connection is the same");
             // A new connection uses the new login.
-            link.cut(Cut::Reset);
+            link.cut(Disconnect::Reset);
             wait_until("another connection", || link.accepted() > 1);
             assert_eq!(
                 db.raw::<String>("ACL WHOAMI").timeout(Duration::from_secs(20)).await.unwrap(),

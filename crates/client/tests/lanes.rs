@@ -204,7 +204,7 @@ fn commands_without_a_connection_wait_until_they_are_sent_or_time_out() {
     run(async {
         let db = Client::builder(&link.address()).lanes(Lanes::Count(1)).connect().await.unwrap();
         link.refuse(true);
-        link.cut(brisk_testkit::proxy::Cut::Reset);
+        link.cut(brisk_testkit::proxy::Disconnect::Reset);
         let short = Duration::from_millis(100);
         let mut error = set(&db, "k", 1).timeout(short).await.unwrap_err();
         if error.kind() == Kind::Disconnected {

@@ -5,7 +5,7 @@ use brisk::{
     Budget, Call, Client, Command, Connected, Endpoint, Error, Kind, Lanes, Observer, Outcome,
     Replay, Token, WhenFull, commands,
 };
-use brisk_testkit::proxy::{Cut, Direction, Proxy};
+use brisk_testkit::proxy::{Direction, Disconnect, Proxy};
 use brisk_testkit::server::Launch;
 use brisk_testkit::wait::wait_until;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -143,7 +143,7 @@ fn a_read_that_is_sent_again_is_reported_once_and_a_lost_write_as_lost() {
                     server.connect().cmd("GET n").to_string().contains('1')
                 });
                 link.refuse(true);
-                link.cut(Cut::Reset);
+                link.cut(Disconnect::Reset);
                 link.stall(Direction::ToClient, false);
                 let recorder = recorder.clone();
                 tokio::task::spawn_blocking(move || {

@@ -2,7 +2,7 @@
 //! executable, because it measures the memory of the process.
 
 use brisk::{Budget, Client, Kind, Lanes, WhenFull};
-use brisk_testkit::proxy::{Cut, Proxy};
+use brisk_testkit::proxy::{Disconnect, Proxy};
 use brisk_testkit::server::Launch;
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ fn an_outage_costs_no_more_than_the_budget() {
             .timeout(Duration::from_millis(200));
         let db = db.connect().await.unwrap();
         link.refuse(true);
-        link.cut(Cut::Reset);
+        link.cut(Disconnect::Reset);
         let value = vec![b'x'; 1000];
         let calls = |round: usize| -> Vec<_> {
             let call = |n| db.raw::<()>("SET").key(format!("{round}:{n}")).arg(&value);

@@ -1,7 +1,7 @@
 //! A pool of connections, each of which carries one command at a time. C2.
 
 use brisk::{Args, Budget, Client, Command, Error, Kind, Lanes, Phase, ToArg, WhenFull, commands};
-use brisk_testkit::proxy::{Cut, Direction, Proxy};
+use brisk_testkit::proxy::{Direction, Disconnect, Proxy};
 use brisk_testkit::random::Random;
 use brisk_testkit::server::{Launch, Server};
 use brisk_testkit::wait::wait_until;
@@ -243,7 +243,7 @@ fn cut_connections_are_replaced_and_nothing_is_applied_twice() {
             .collect();
         for cut in 0..12 {
             let before = link.written_bytes(Direction::ToServer);
-            link.cut(if cut % 2 == 0 { Cut::Reset } else { Cut::End });
+            link.cut(if cut % 2 == 0 { Disconnect::Reset } else { Disconnect::End });
             wait_until("some bytes to pass", || {
                 link.written_bytes(Direction::ToServer) > before + 500
                     || callers.iter().all(tokio::task::JoinHandle::is_finished)

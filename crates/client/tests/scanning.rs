@@ -1,7 +1,7 @@
 //! Iterations over keys, hashes, sets and sorted sets, with a Redis server and a Brisk server.
 
 use brisk::{Client, Code, Lanes};
-use brisk_testkit::proxy::{Cut, Proxy};
+use brisk_testkit::proxy::{Disconnect, Proxy};
 use brisk_testkit::server::{Launch, Server};
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
@@ -128,7 +128,7 @@ fn a_page_whose_future_was_dropped_or_whose_connection_was_lost_is_requested_aga
                 let _ = dropped.as_mut().poll(&mut Context::from_waker(Waker::noop()));
             }
             if seen.len() % 7 == 0 {
-                link.cut(Cut::Reset);
+                link.cut(Disconnect::Reset);
             }
             match keys.page().await.unwrap() {
                 Some(page) => seen.extend(page),

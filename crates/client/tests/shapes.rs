@@ -4,7 +4,7 @@ use brisk::commands;
 use brisk::{
     Client, Code, Command, Event, Executed, Kind, Lanes, Message, Request, Script, Step, Traits,
 };
-use brisk_testkit::proxy::{Cut, Proxy};
+use brisk_testkit::proxy::{Disconnect, Proxy};
 use brisk_testkit::server::{Launch, Server};
 use brisk_testkit::wait::wait_until;
 use std::future::Future;
@@ -268,7 +268,7 @@ fn a_listener_receives_messages_and_learns_of_gaps() {
                 news.punsubscribe(["n*"]).await.unwrap();
                 assert_eq!(publish("PUBLISH", "news", "3").await, 1);
                 assert_eq!(text(news.next().await).1, "3");
-                link.cut(Cut::Reset);
+                link.cut(Disconnect::Reset);
                 assert!(matches!(news.next().await, Some(Event::Gap)));
                 wait_until("it to listen again", || {
                     server.connect().cmd("PUBSUB NUMSUB more").elements()[1].integer() == 1

@@ -2,7 +2,7 @@
 //! `BRISK_CLIENT_CANCELS` and `BRISK_CLIENT_CUTS` set the numbers of dropped calls and of cuts.
 
 use brisk::{Client, Command, Kind, Lanes, Replay, Request, Traits};
-use brisk_testkit::proxy::{Cut, Direction, Proxy};
+use brisk_testkit::proxy::{Direction, Disconnect, Proxy};
 use brisk_testkit::random::Random;
 use brisk_testkit::server::Launch;
 use brisk_testkit::wait::wait_until;
@@ -121,7 +121,7 @@ fn nothing_is_applied_twice_and_no_acknowledged_write_is_lost() {
         for cut in 0..cuts {
             let before = link.written_bytes(Direction::ToServer);
             let bytes = 1 + random.below(20_000) as u64;
-            let how = if cut % 2 == 0 { Cut::Reset } else { Cut::End };
+            let how = if cut % 2 == 0 { Disconnect::Reset } else { Disconnect::End };
             // One of the next connections ends within a reply or a request, maybe one of the first.
             link.cut_next_after(Direction::BOTH[random.below(2)], bytes, how);
             link.cut(how);
@@ -159,7 +159,7 @@ fn at_least_once_is_at_least_once() {
                 async move { db.raw::<i64>("SADD").key("set").arg(round).await }
             });
             wait_until("it to be under way", || db.pending() > 0);
-            link.cut(Cut::Reset);
+            link.cut(Disconnect::Reset);
             link.heal();
             add.await.unwrap().unwrap();
             assert_eq!(db.raw::<i64>("SCARD").key("set").await.unwrap(), round);

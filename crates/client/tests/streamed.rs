@@ -3,7 +3,7 @@
 
 use brisk::commands::{get, hgetall, incr, lrange, smembers, zrange};
 use brisk::{Bytes, Client, Kind, Phase};
-use brisk_testkit::proxy::{Cut, Direction, Proxy, Split};
+use brisk_testkit::proxy::{Direction, Disconnect, Proxy, Split};
 use brisk_testkit::server::{Launch, Server};
 use std::collections::HashMap;
 use std::future::Future;
@@ -156,7 +156,7 @@ fn a_truncated_reply_is_an_error_on_every_read_and_never_an_end() {
         // The connection is lost.
         let mut streamed = far.stream(get::<Bytes>("large")).await.unwrap().unwrap();
         drop(streamed.chunk().await.unwrap());
-        link.cut(Cut::Reset);
+        link.cut(Disconnect::Reset);
         let error = take(&mut streamed).await;
         assert_eq!(error.kind(), Kind::Disconnected, "{error}");
         assert_eq!(take(&mut streamed).await.kind(), Kind::Disconnected);

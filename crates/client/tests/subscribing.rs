@@ -1,7 +1,7 @@
 //! Subscriptions that are rejected, time out, are dropped, or end; and keyspace notifications.
 
 use brisk::{Client, Code, Event, KeyspaceEvent, Kind, Lanes, Subscriber};
-use brisk_testkit::proxy::{Cut, Direction, Proxy};
+use brisk_testkit::proxy::{Direction, Disconnect, Proxy};
 use brisk_testkit::server::{Launch, Server};
 use brisk_testkit::wait::wait_until;
 use std::future::Future;
@@ -63,16 +63,16 @@ fn a_rejected_name_is_an_error_and_is_not_subscribed_to_again() {
                 assert_eq!(heard(&mut news).await, "ok1");
                 assert_eq!(heard(&mut news).await, "ok2");
                 // On the next connection, only confirmed subscriptions are repeated.
-                link.cut(Cut::Reset);
+                link.cut(Disconnect::Reset);
                 assert_eq!(heard(&mut news).await, "gap");
                 other.pipeline(&["PUBLISH ok3 x", "PUBLISH ok2 x"]);
                 assert_eq!(heard(&mut news).await, "ok2");
                 // If a permission is revoked later, no call fails, but an event reports it.
                 other.cmd("ACL SETUSER u resetchannels &ok1");
-                link.cut(Cut::Reset);
+                link.cut(Disconnect::Reset);
                 assert_eq!(heard(&mut news).await, "refused ok2");
                 assert_eq!(heard(&mut news).await, "gap");
-                link.cut(Cut::Reset);
+                link.cut(Disconnect::Reset);
                 assert_eq!(heard(&mut news).await, "gap");
             });
         }
@@ -114,7 +114,7 @@ fn a_confirmation_has_the_timeout_of_a_command_and_the_order_stays() {
             link.stall(Direction::ToClient, false);
             // The time limit also applies without a connection.
             link.refuse(true);
-            link.cut(Cut::End);
+            link.cut(Disconnect::End);
             let error = news.subscribe(["later"]).await.unwrap_err();
             assert!(matches!(error.kind(), Kind::Timeout(_)), "{error}");
             let patient = news.subscribe(["last"]).timeout(Duration::from_secs(20));

@@ -34,7 +34,7 @@ const THROTTLE_PERIOD: Duration = Duration::from_millis(10);
 
 /// How a connection ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cut {
+pub enum Disconnect {
     /// By RST: data in transit is lost.
     Reset,
     /// By FIN: data that was written arrives.
@@ -87,8 +87,8 @@ struct Connection {
     /// The client's and the server's sockets.
     sockets: Arc<[TcpStream; 2]>,
     pipes: [Pipe; 2],
-    cut: Option<Cut>,
-    cut_after: Option<(Direction, u64, Cut)>,
+    cut: Option<Disconnect>,
+    cut_after: Option<(Direction, u64, Disconnect)>,
     threads: usize,
 }
 
@@ -97,7 +97,7 @@ struct State {
     rules: [Rules; 2],
     is_refusing: bool,
     is_over: bool,
-    cut_next_after: Option<(Direction, u64, Cut)>,
+    cut_next_after: Option<(Direction, u64, Disconnect)>,
     connections: BTreeMap<u64, Connection>,
     accepted: u64,
     written_bytes: [u64; 2],
@@ -150,7 +150,7 @@ impl Proxy {
     }
 
     /// Cuts all connections and waits until they are gone. Returns how many there were.
-    pub fn cut(&self, how: Cut) -> usize {
+    pub fn cut(&self, how: Disconnect) -> usize {
         let mut state = self.shared.lock();
         let numbers: Vec<u64> = state.connections.keys().copied().collect();
         state.connections.values_mut().for_each(|connection| connection.cut_now(how));
@@ -162,7 +162,7 @@ impl Proxy {
     }
 
     /// Cuts the next connection after exactly this number of bytes of a direction.
-    pub fn cut_next_after(&self, direction: Direction, bytes: u64, how: Cut) {
+    pub fn cut_next_after(&self, direction: Direction, bytes: u64, how: Disconnect) {
         self.shared.lock().cut_next_after = Some((direction, bytes, how));
     }
 
@@ -237,12 +237,12 @@ impl Drop for Proxy {
         // A connection wakes the thread that waits in accept.
         let _ = TcpStream::connect(("127.0.0.1", self.port()));
         let _ = self.acceptor.take().map(JoinHandle::join);
-        self.cut(Cut::Reset);
+        self.cut(Disconnect::Reset);
     }
 }
 
 impl Connection {
-    fn cut_now(&mut self, how: Cut) {
+    fn cut_now(&mut self, how: Disconnect) {
         if self.cut.is_some() {
             return;
         }
@@ -250,11 +250,11 @@ impl Connection {
         for socket in self.sockets.iter() {
             match how {
                 // The readers wake up. The RST is sent when the last thread closes the socket.
-                Cut::Reset => {
+                Disconnect::Reset => {
                     let _ = socket2::SockRef::from(socket).set_linger(Some(Duration::ZERO));
                     let _ = socket.shutdown(Shutdown::Read);
                 }
-                Cut::End => drop(socket.shutdown(Shutdown::Both)),
+                Disconnect::End => drop(socket.shutdown(Shutdown::Both)),
             }
         }
     }
@@ -349,7 +349,7 @@ impl Shared {
 
     fn fail(&self, number: u64) {
         if let Some(connection) = self.lock().connections.get_mut(&number) {
-            connection.cut_now(Cut::Reset);
+            connection.cut_now(Disconnect::Reset);
         }
         self.changed.notify_all();
     }
@@ -486,7 +486,7 @@ impl Pipe {
         &mut self,
         direction: Direction,
         rules: Rules,
-        cut_after: Option<(Direction, u64, Cut)>,
+        cut_after: Option<(Direction, u64, Disconnect)>,
         random: &mut Random,
     ) -> Vec<u8> {
         let Some((_, bytes)) = self.pieces.front_mut() else { return Vec::new() };

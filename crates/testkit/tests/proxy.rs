@@ -1,7 +1,7 @@
 //! Tests of the proxy between plain sockets: each fault does what it says, and nothing else.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first thing that goes wrong")]
 
-use brisk_testkit::proxy::{Cut, Direction, Proxy, Split};
+use brisk_testkit::proxy::{Direction, Disconnect, Proxy, Split};
 use brisk_testkit::random::Random;
 use brisk_testkit::wait_until;
 use std::io::{ErrorKind, Read, Write};
@@ -97,7 +97,7 @@ fn delays_and_splits_do_not_change_the_data() {
 #[test]
 fn a_cut_is_a_reset_or_an_end_as_requested() {
     let link = Link::new();
-    for how in [Cut::Reset, Cut::End] {
+    for how in [Disconnect::Reset, Disconnect::End] {
         let (mut client, mut server) = link.open();
         client.write_all(b"x").unwrap();
         server.read_exact(&mut [0]).unwrap();
@@ -105,9 +105,12 @@ fn a_cut_is_a_reset_or_an_end_as_requested() {
         assert_eq!(link.proxy.open(), 0);
         for socket in [&mut client, &mut server] {
             match socket.read(&mut [0]) {
-                Ok(0) => assert_eq!(how, Cut::End),
+                Ok(0) => assert_eq!(how, Disconnect::End),
                 Err(error) => {
-                    assert_eq!((error.kind(), how), (ErrorKind::ConnectionReset, Cut::Reset));
+                    assert_eq!(
+                        (error.kind(), how),
+                        (ErrorKind::ConnectionReset, Disconnect::Reset)
+                    );
                 }
                 Ok(_) => panic!("nobody sent anything"),
             }
@@ -121,7 +124,7 @@ fn a_cut_is_a_reset_or_an_end_as_requested() {
 fn a_connection_is_cut_after_exactly_n_bytes() {
     let link = Link::new();
     for (direction, bytes) in [(ToServer, 1), (ToClient, 1), (ToServer, 70_000), (ToClient, 999)] {
-        link.proxy.cut_next_after(direction, bytes, Cut::End);
+        link.proxy.cut_next_after(direction, bytes, Disconnect::End);
         let (client, server) = link.open();
         let (mut from, mut to) = match direction {
             ToServer => (client, server),
@@ -179,7 +182,7 @@ fn a_direction_can_be_stalled_and_resumed() {
     // The connection can be cut even if the receiver reads nothing.
     drop(server.write(&noise(4_000_000)[..100_000]));
     link.proxy.part();
-    assert_eq!(link.proxy.cut(Cut::Reset), 1);
+    assert_eq!(link.proxy.cut(Disconnect::Reset), 1);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::{Case, all, block_on, connection_methods};
 use brisk::{Builder, Client, Error, Kind, Lanes};
-use brisk_testkit::proxy::{Cut, Direction, Proxy, Split};
+use brisk_testkit::proxy::{Direction, Disconnect, Proxy, Split};
 use brisk_testkit::server::Server;
 use brisk_testkit::wait::wait_until;
 use futures_util::future::join_all;
@@ -92,7 +92,7 @@ fn a_connection_cut_after_any_byte_gives_no_wrong_reply() {
         block_on(async {
             let (mut after, mut step) = (CUTS_FROM, 0);
             while after < CUT_MAX {
-                let how = if after.is_multiple_of(2) { Cut::Reset } else { Cut::End };
+                let how = if after.is_multiple_of(2) { Disconnect::Reset } else { Disconnect::End };
                 for (at, case) in all().enumerate() {
                     // The cases alternate between the two directions, and so do the rounds of each case.
                     let direction = Direction::BOTH[(at + step) % 2];
@@ -137,7 +137,7 @@ fn connections_that_are_cut_while_all_cases_run_give_no_wrong_reply() {
                     wait_until("something to pass", || {
                         link.written_bytes(Direction::ToClient) > before + 250 * round
                     });
-                    link.cut(if round % 2 == 0 { Cut::Reset } else { Cut::End });
+                    link.cut(if round % 2 == 0 { Disconnect::Reset } else { Disconnect::End });
                 };
                 for (case, end) in during(cut, run_all(&db, &format!("round:{round}"))).await {
                     ended(case, "cut amid others", end);
@@ -166,7 +166,7 @@ fn a_peer_that_falls_silent_gives_a_timely_error_and_no_wrong_reply() {
                 wait_until("it to be given up", || link.accepted() > accepted + SILENT_ATTEMPTS);
                 link.heal();
                 // A connection that has lost bytes is useless.
-                link.cut(Cut::Reset);
+                link.cut(Disconnect::Reset);
             };
             let run = format!("silent:{direction:?}");
             for (case, end) in during(fall, run_all(&db, &run)).await {

@@ -3,7 +3,7 @@
 mod site;
 
 use brisk::{Builder, Bytes, Client, Event, Kind, Lanes, Phase, Tls};
-use brisk_testkit::proxy::{Cut, Direction, Proxy, Split};
+use brisk_testkit::proxy::{Direction, Disconnect, Proxy, Split};
 use brisk_testkit::random::Random;
 use brisk_testkit::server::{Launch, Server};
 use brisk_testkit::wait::wait_until;
@@ -281,7 +281,7 @@ fn cuts_apply_nothing_twice_and_lose_no_acknowledged_write() {
         for cut in 0..20 {
             let before = link.written_bytes(Direction::ToServer);
             let bytes = 1 + random.below(20_000) as u64;
-            let how = if cut % 2 == 0 { Cut::Reset } else { Cut::End };
+            let how = if cut % 2 == 0 { Disconnect::Reset } else { Disconnect::End };
             // One of the next connections ends within a record or a handshake.
             link.cut_next_after(Direction::BOTH[random.below(2)], bytes, how);
             link.cut(how);
@@ -315,7 +315,7 @@ fn a_cut_differs_from_a_clean_close_and_a_late_reply_from_a_missing_one() {
             db.set("k", 1).await.unwrap();
             // The proxy ends the TCP connection without ending the TLS session.
             let session = db.session().await.unwrap();
-            link.cut(Cut::End);
+            link.cut(Disconnect::End);
             let error = session.get::<i64>("k").await.unwrap_err();
             assert_eq!(error.kind(), Kind::Disconnected);
             assert!(error.to_string().contains("ended without close_notify"), "{error}");
