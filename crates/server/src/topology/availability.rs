@@ -12,8 +12,8 @@
 //! The deadline is extended only while renewals are overdue. A process that was suspended does not extend it before its
 //! next renewal.
 
-use super::follower::TopologyFollower;
 use super::role;
+use super::watcher::TopologyWatcher;
 use brisk_cluster::document::{Member, Shard};
 use brisk_cluster::failover::{CoordinatorLoss, Lease, ReplicaAcks, ack_window_ms, may_serve};
 use brisk_cluster::id::NodeId;
@@ -37,19 +37,19 @@ const REQUEST_PERIOD_MS: u64 = 300;
 const MARKS_MAX: usize = 1024;
 
 /// Extends the deadline until the threads are stopped.
-pub(super) fn run(follower: &Arc<TopologyFollower>) {
-    let mut extender = DeadlineExtender::new(Arc::clone(follower), boot_ms());
-    while !follower.signal.is_stopped() {
+pub(super) fn run(watcher: &Arc<TopologyWatcher>) {
+    let mut extender = DeadlineExtender::new(Arc::clone(watcher), boot_ms());
+    while !watcher.signal.is_stopped() {
         extender.turn(boot_ms());
-        follower.deadline.publish(follower.state);
-        let wait = follower.deadline.wait_left_ms().map(Duration::from_millis);
-        follower.signal.pause(wait.unwrap_or(LOOK_PERIOD).min(LOOK_PERIOD));
+        watcher.deadline.publish(watcher.state);
+        let wait = watcher.deadline.wait_left_ms().map(Duration::from_millis);
+        watcher.signal.pause(wait.unwrap_or(LOOK_PERIOD).min(LOOK_PERIOD));
     }
 }
 
 /// The state of the thread. Times are those of [`boot_ms`].
 struct DeadlineExtender {
-    follower: Arc<TopologyFollower>,
+    watcher: Arc<TopologyWatcher>,
     looked_ms: u64,
     /// The last renewal before the process was suspended. It no longer counts.
     stalled: Option<Lease>,
@@ -63,9 +63,9 @@ struct DeadlineExtender {
 }
 
 impl DeadlineExtender {
-    fn new(follower: Arc<TopologyFollower>, now_ms: u64) -> DeadlineExtender {
+    fn new(watcher: Arc<TopologyWatcher>, now_ms: u64) -> DeadlineExtender {
         DeadlineExtender {
-            follower,
+            watcher,
             looked_ms: now_ms,
             stalled: None,
             has_stranger: None,
@@ -77,11 +77,11 @@ impl DeadlineExtender {
 
     fn turn(&mut self, now_ms: u64) {
         let before_ms = std::mem::replace(&mut self.looked_ms, now_ms);
-        let (shared, state) = (self.follower.shared, self.follower.state);
+        let (shared, state) = (self.watcher.shared, self.watcher.state);
         // Read this before the document, because an extension for an earlier role has no effect.
-        let role = self.follower.deadline.role_number();
+        let role = self.watcher.deadline.role_number();
         let in_force = state.in_force();
-        let Some(lease) = self.follower.deadline.lease() else { return };
+        let Some(lease) = self.watcher.deadline.lease() else { return };
         let replicas = shared.replication.replicas.list();
         if in_force.map.role() == MapRole::Primary {
             self.marks.note(shared.replication.position(&shared.keyspace), now_ms);
@@ -107,7 +107,7 @@ impl DeadlineExtender {
         }
         if let Some(from_ms) = self.in_contact(&in_force, lease, now_ms, &replicas) {
             let until_ms = from_ms.saturating_add(ack_window_ms(lease.ttl_ms));
-            self.follower.deadline.extend(state, role, until_ms);
+            self.watcher.deadline.extend(state, role, until_ms);
         }
     }
 
@@ -128,7 +128,7 @@ impl DeadlineExtender {
             }
             is_requesting.store(false, Ordering::SeqCst);
         };
-        self.follower.shared.mailboxes.send(0, Message::Run(Work(Box::new(request))));
+        self.watcher.shared.mailboxes.send(0, Message::Run(Work(Box::new(request))));
     }
 
     /// The time at which the shard was last known to be in contact with this node. `None` if this node must not serve
@@ -140,7 +140,7 @@ impl DeadlineExtender {
         now_ms: u64,
         replicas: &[ReplicaHandle],
     ) -> Option<u64> {
-        let (shared, state) = (self.follower.shared, self.follower.state);
+        let (shared, state) = (self.watcher.shared, self.watcher.state);
         let acks = match in_force.map.role() {
             MapRole::Primary => self.oldest_ack(in_force, replicas)?,
             // A replica that is connected to its primary needs no acknowledgements, like a primary without replicas.

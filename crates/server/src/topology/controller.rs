@@ -6,9 +6,9 @@
 //! back.
 
 use super::coord::ErrorLog;
-use super::follower::{Installation, TopologyFollower};
 use super::identity::registration_of;
 use super::query;
+use super::watcher::{Installation, TopologyWatcher};
 use super::writer::Attempt;
 use brisk_cluster::document::{Member, NodeStatus, Registration, Topology};
 use brisk_cluster::failover::{Controller, Decision, QUERY_MS_MAX, ReceivedStatus, Situation};
@@ -31,7 +31,7 @@ const QUERY_PAUSE_MS: u64 = 50;
 
 /// This node's part in the election, and in the work of the controller.
 pub(super) struct ControllerOffice {
-    follower: Arc<TopologyFollower>,
+    watcher: Arc<TopologyWatcher>,
     /// The term, if this node is the controller.
     held: Option<(values::Controller, Controller)>,
     statuses: BTreeMap<NodeId, ReceivedStatus>,
@@ -90,9 +90,9 @@ struct PassDocument {
 }
 
 impl ControllerOffice {
-    pub(super) fn new(follower: &Arc<TopologyFollower>) -> ControllerOffice {
+    pub(super) fn new(watcher: &Arc<TopologyWatcher>) -> ControllerOffice {
         ControllerOffice {
-            follower: Arc::clone(follower),
+            watcher: Arc::clone(watcher),
             held: None,
             statuses: BTreeMap::new(),
             statuses_read_ms: 0,
@@ -101,7 +101,7 @@ impl ControllerOffice {
             pass_due_ms: 0,
             is_storm: false,
             refusal: None,
-            errors: ErrorLog::new(follower.shared, "the controller"),
+            errors: ErrorLog::new(watcher.shared, "the controller"),
         }
     }
 
@@ -116,7 +116,7 @@ impl ControllerOffice {
     /// Called when an event has arrived. The next turn then makes a pass.
     pub(super) fn look(&mut self) {
         self.pass_due_ms = 0;
-        if self.follower.take_vacancy() {
+        if self.watcher.take_vacancy() {
             self.campaign_due_ms = 0;
         }
     }
@@ -137,8 +137,8 @@ impl ControllerOffice {
 
     /// Runs for election, and makes passes while this node is the controller.
     pub(super) fn turn(&mut self, lease: &Lease) {
-        let config = self.follower.shared.config();
-        if !config.cluster.cluster_controller || self.follower.is_static() {
+        let config = self.watcher.shared.config();
+        if !config.cluster.cluster_controller || self.watcher.is_static() {
             (self.campaign_due_ms, self.held) = (u64::MAX, None);
             return;
         }
@@ -156,7 +156,7 @@ impl ControllerOffice {
     }
 
     fn third_ms(&self) -> u64 {
-        self.follower.ttl.seconds().saturating_mul(1000) / 3
+        self.watcher.ttl.seconds().saturating_mul(1000) / 3
     }
 
     fn campaign(&mut self, lease: &Lease) -> Result<(), CoordinatorError> {
@@ -165,15 +165,15 @@ impl ControllerOffice {
             return Ok(());
         }
         self.campaign_due_ms = now_ms + self.third_ms();
-        match self.follower.coordinator.campaign(lease)? {
+        match self.watcher.coordinator.campaign(lease)? {
             Campaign::Held(_) => self.held = None,
             Campaign::Elected(office) => {
                 if self.held.as_ref().is_none_or(|(held, _)| *held != office) {
-                    self.follower
+                    self.watcher
                         .shared
                         .log
                         .notice(format_args!("Cluster: this node is now the controller"));
-                    self.held = Some((office, Controller::new(self.follower.failover_settings())));
+                    self.held = Some((office, Controller::new(self.watcher.failover_settings())));
                     self.pass_due_ms = 0;
                 }
             }
@@ -208,7 +208,7 @@ impl ControllerOffice {
         office: values::Controller,
         controller: &mut Controller,
     ) -> Result<Pass, TurnError> {
-        let (snapshot, installation) = self.follower.snapshot(CALL_MAX)?;
+        let (snapshot, installation) = self.watcher.snapshot(CALL_MAX)?;
         let idle_until = boot_ms() + self.third_ms();
         if let Installation::Refused(_) = installation {
             // No decisions are made based on a document that this node rejects.
@@ -258,7 +258,7 @@ impl ControllerOffice {
         document: &mut PassDocument,
         registered: &BTreeMap<NodeId, Registration>,
     ) -> Result<Pass, TurnError> {
-        let (shared, now_ms) = (self.follower.shared, boot_ms());
+        let (shared, now_ms) = (self.watcher.shared, boot_ms());
         match decision {
             Decision::Query { nodes, .. } => {
                 let found = query::statuses(&shared.config(), &addresses(nodes, registered));
@@ -300,7 +300,7 @@ impl ControllerOffice {
             }
             // A restarted primary is loading its dataset, or has just reported that it is loaded.
             Decision::WaitUntil(at_ms) => {
-                let statuses = self.follower.read_statuses()?;
+                let statuses = self.watcher.read_statuses()?;
                 self.note_statuses(statuses);
                 Ok(Pass::Until((*at_ms).min(now_ms + 2 * QUERY_PAUSE_MS)))
             }
@@ -316,10 +316,10 @@ impl ControllerOffice {
         document: &mut PassDocument,
         registered: &BTreeMap<NodeId, Registration>,
     ) -> Result<Pass, TurnError> {
-        let (now_ms, change) = (boot_ms(), self.follower.next_change());
+        let (now_ms, change) = (boot_ms(), self.watcher.next_change());
         let next =
-            decision.apply(&self.situation(document, registered), self.follower.name(), change);
-        let (follower, log) = (&self.follower, &self.follower.shared.log);
+            decision.apply(&self.situation(document, registered), self.watcher.name(), change);
+        let (watcher, log) = (&self.watcher, &self.watcher.shared.log);
         let next = match next {
             Ok(Some(next)) => next,
             Ok(None) => return Ok(Pass::Until(now_ms + QUERY_PAUSE_MS)),
@@ -338,7 +338,7 @@ impl ControllerOffice {
             document: &json,
             controller: Some(office),
         };
-        match follower.propose(&proposal, change, Instant::now() + CHANGE_MAX) {
+        match watcher.propose(&proposal, change, Instant::now() + CHANGE_MAX) {
             Ok(Attempt::Done(revision) | Attempt::NotInForce(revision)) => {
                 log.notice(format_args!("Cluster: {}", words(decision, Some(&next))));
                 // If the revision is unknown, no further change of this pass can be committed.

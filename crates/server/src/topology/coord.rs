@@ -2,8 +2,8 @@
 //! thread.
 
 use super::controller::ControllerOffice;
-use super::follower::TopologyFollower;
 use super::role;
+use super::watcher::TopologyWatcher;
 use brisk_cluster::document::{Dataset, NodeRole, NodeStatus};
 use brisk_cluster::failover::why_not_promoted;
 use brisk_cluster::id::NodeId;
@@ -25,16 +25,16 @@ pub(super) const QUIESCE_MAX: Duration = Duration::from_millis(100);
 const REPORT_MS_MAX: u64 = 5_000;
 
 /// Runs turns until the threads are stopped.
-pub(super) fn run(follower: &Arc<TopologyFollower>) {
-    let mut coord = Coord::new(follower);
-    while !follower.signal.is_stopped() {
+pub(super) fn run(watcher: &Arc<TopologyWatcher>) {
+    let mut coord = Coord::new(watcher);
+    while !watcher.signal.is_stopped() {
         let has_turned = coord.turn();
         let now_ms = boot_ms();
         // While the coordinator is unreachable, the controller's work is overdue and must not shorten the wait.
         let office_ms = if has_turned { coord.office.due_ms() } else { u64::MAX };
         let due_ms = office_ms.min(now_ms + TURN_MS_MAX);
         coord.wait(Duration::from_millis(due_ms.saturating_sub(now_ms)));
-        follower.note_failures();
+        watcher.note_failures();
     }
 }
 
@@ -44,7 +44,7 @@ type UrgentFacts = (NodeRole, bool, Option<Dataset>);
 
 /// The state of the thread.
 pub(super) struct Coord {
-    follower: Arc<TopologyFollower>,
+    watcher: Arc<TopologyWatcher>,
     office: ControllerOffice,
     /// The facts of the last report that must not be late.
     reported: Option<UrgentFacts>,
@@ -62,30 +62,30 @@ pub(super) struct Coord {
 }
 
 impl Coord {
-    pub(super) fn new(follower: &Arc<TopologyFollower>) -> Coord {
+    pub(super) fn new(watcher: &Arc<TopologyWatcher>) -> Coord {
         Coord {
-            follower: Arc::clone(follower),
-            office: ControllerOffice::new(follower),
+            watcher: Arc::clone(watcher),
+            office: ControllerOffice::new(watcher),
             reported: None,
             report_due_ms: 0,
             statuses: BTreeMap::new(),
             has_warned_of_keys: false,
             logged_obstacle: None,
             settings: 0,
-            errors: ErrorLog::new(follower.shared, "the status of this node"),
+            errors: ErrorLog::new(watcher.shared, "the status of this node"),
         }
     }
 
     /// Does the work that is due. Returns true if the controller had its turn, for which the coordinator must be
     /// reachable.
     pub(super) fn turn(&mut self) -> bool {
-        let generation = self.follower.shared.settings.generation();
+        let generation = self.watcher.shared.settings.generation();
         if std::mem::replace(&mut self.settings, generation) != generation {
-            self.follower.refresh_own();
+            self.watcher.refresh_own();
         }
         self.follow_role();
         // While the lease cannot be renewed, other calls would only repeat the error.
-        let lease = self.follower.lease().filter(|_| self.follower.is_reached());
+        let lease = self.watcher.lease().filter(|_| self.watcher.is_reached());
         let Some(lease) = lease else { return false };
         match self.report(&lease) {
             Ok(()) | Err(CoordinatorError::Stopped | CoordinatorError::LeaseLost) => {}
@@ -97,29 +97,29 @@ impl Coord {
 
     /// Waits for an event for up to `limit`.
     pub(super) fn wait(&mut self, limit: Duration) {
-        if self.follower.signal.wait(limit) {
+        if self.watcher.signal.wait(limit) {
             self.office.look();
-            self.follower.publish_lives(&self.statuses);
+            self.watcher.publish_lives(&self.statuses);
         }
     }
 
     /// Adopts the role in the document, if a dataset was being loaded when the document was installed.
     fn follow_role(&self) {
-        let (shared, state) = (self.follower.shared, self.follower.state);
+        let (shared, state) = (self.watcher.shared, self.watcher.state);
         if role::differs(shared, state) && !role::is_loading(shared) {
             // If this fails, the next turn tries again, because the controller must not wait for a slow script.
             let until = Some(Instant::now() + QUIESCE_MAX);
             let follow = move |core: &mut Core| role::follow_document(core, state);
-            self.follower.when_quiesced_within(until, false, follow);
+            self.watcher.when_quiesced_within(until, false, follow);
         }
     }
 
     /// Reports immediately if the role or the loading state has changed, otherwise periodically. Then reads the reports
     /// of the other nodes.
     fn report(&mut self, lease: &brisk_coordinate::values::Lease) -> Result<(), CoordinatorError> {
-        let status = self.follower.node_status();
+        let status = self.watcher.node_status();
         let now_ms = boot_ms();
-        let is_outsider = self.follower.state.in_force().map.role() == MapRole::Outsider;
+        let is_outsider = self.watcher.state.in_force().map.role() == MapRole::Outsider;
         let urgent = (status.role, status.loading, is_outsider.then_some(status.dataset));
         self.warn_of_keys(&status, is_outsider);
         self.explain_role(&status);
@@ -127,11 +127,11 @@ impl Coord {
         if !is_changed && now_ms < self.report_due_ms {
             return Ok(());
         }
-        let third_ms = self.follower.ttl.seconds().saturating_mul(1000) / 3;
+        let third_ms = self.watcher.ttl.seconds().saturating_mul(1000) / 3;
         self.report_due_ms = now_ms + third_ms.min(REPORT_MS_MAX);
         // The report has a fixed form and always fits.
         let json = status.to_json().unwrap_or_default();
-        self.follower.coordinator.put_status(lease, &json)?;
+        self.watcher.coordinator.put_status(lease, &json)?;
         self.reported = Some(urgent);
         let statuses = self.read_statuses()?;
         self.office.note_statuses(statuses);
@@ -141,14 +141,14 @@ impl Coord {
 
     /// Logs once why this node does not take part in the automatic formation of the cluster.
     fn warn_of_keys(&mut self, status: &NodeStatus, is_outsider: bool) {
-        let shared = self.follower.shared;
+        let shared = self.watcher.shared;
         let has_keys = !status.loading && status.dataset == Dataset::Disk;
         let shards = shared.config().cluster.cluster_init_shards;
         let is_left_out = is_outsider && has_keys && shards > 0;
         if std::mem::replace(&mut self.has_warned_of_keys, is_left_out) || !is_left_out {
             return;
         }
-        let in_force = self.follower.state.in_force();
+        let in_force = self.watcher.state.in_force();
         let exists = in_force.topology.as_deref().is_some_and(|known| !known.members.is_empty());
         let to_keep = if !exists && shards == 1 {
             "send CLUSTER ADDSLOTSRANGE 0 16383 to this node, so that it serves all slots, and add the other nodes as \
@@ -166,13 +166,13 @@ impl Coord {
     /// If the primary of this replica has failed and the controller does not promote this replica, logs the reason when
     /// it changes. The controller logs it too, but an operator may not know which node is the controller.
     fn explain_role(&mut self, status: &NodeStatus) {
-        let follower = &self.follower;
-        let in_force = follower.state.in_force();
+        let watcher = &self.watcher;
+        let in_force = watcher.state.in_force();
         let topology = in_force.topology.as_deref();
         let shard = topology.and_then(|topology| topology.shard_of(in_force.own.id));
         let shard = shard.filter(|shard| in_force.failed.contains(&shard.primary));
         let why = shard.and_then(|shard| {
-            let settings = follower.failover_settings();
+            let settings = watcher.failover_settings();
             let why = why_not_promoted(shard, &in_force.own, status, &settings)?;
             let primary = in_force.label(shard.primary);
             Some(format!(
@@ -180,16 +180,16 @@ impl Coord {
             ))
         });
         if let Some(why) = why.as_ref().filter(|why| self.logged_obstacle.as_ref() != Some(*why)) {
-            follower.shared.log.warning(format_args!("Cluster: {why}"));
+            watcher.shared.log.warning(format_args!("Cluster: {why}"));
         }
         self.logged_obstacle = why;
     }
 
     fn read_statuses(&mut self) -> Result<BTreeMap<NodeId, NodeStatus>, CoordinatorError> {
-        let statuses = self.follower.read_statuses()?;
+        let statuses = self.watcher.read_statuses()?;
         let now_ms = unix_ms();
         self.statuses = statuses.iter().map(|(id, one)| (*id, (one.clone(), now_ms))).collect();
-        self.follower.publish_lives(&self.statuses);
+        self.watcher.publish_lives(&self.statuses);
         Ok(statuses)
     }
 }

@@ -1,9 +1,9 @@
 //! The facts that this node has from its coordinator, for `brisk-cli --cluster status`.
 
-use super::follower::TopologyFollower;
+use super::watcher::TopologyWatcher;
 use brisk_cluster::document::{CoordinatorReport, InstallError, Registration};
 
-impl TopologyFollower {
+impl TopologyWatcher {
     /// The report. O(nodes).
     pub(super) fn build_coordinator_report(&self) -> CoordinatorReport {
         let config = self.shared.config();

@@ -1,7 +1,7 @@
 //! Determines which members have failed, and so whether the cluster is down for this node.
 
 use super::coord::QUIESCE_MAX;
-use super::follower::TopologyFollower;
+use super::watcher::TopologyWatcher;
 use brisk_cluster::document::Topology;
 use brisk_cluster::failover::SeenNodes;
 use brisk_cluster::id::NodeId;
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-impl TopologyFollower {
+impl TopologyWatcher {
     /// Looks for members that have failed or come back, and puts the changed set in force. Called several times per
     /// [`failure_delay_ms`](brisk_cluster::failover::failure_delay_ms).
     pub(super) fn note_failures(&self) {

@@ -6,8 +6,8 @@
 //! the same after the lease has ended. But the new primary would then have to wait until its acknowledgements have
 //! expired, because it could not know that this node no longer serves.
 
-use super::follower::TopologyFollower;
 use super::query;
+use super::watcher::TopologyWatcher;
 use brisk_cluster::change::{Promotion, promote};
 use brisk_cluster::document::{Durability, Member, Shard, TermCause};
 use brisk_cluster::id::{NodeId, NodeRun};
@@ -18,7 +18,7 @@ use std::time::Duration;
 /// The time limit for the change. If it passes, the controller promotes a replica after the lease has ended.
 const HAND_OVER_MAX: Duration = Duration::from_secs(1);
 
-impl TopologyFollower {
+impl TopologyWatcher {
     /// Makes a replica the primary of the shard that this node serves. The workers have ended.
     pub(super) fn hand_over(&self) {
         let state = self.state;

@@ -14,8 +14,8 @@
 //! primary had no lease, the reassertion makes the promotion fail.
 
 use super::coord::ErrorLog;
-use super::follower::{Installation, TopologyFollower};
 use super::identity::to_coordinator;
+use super::watcher::{Installation, TopologyWatcher};
 use brisk_cluster::change::{ChangeError, Edit, correct_member, reassert};
 use brisk_cluster::document::Registration;
 use brisk_cluster::failover;
@@ -52,19 +52,19 @@ impl From<CoordinatorError> for RenewalError {
 }
 
 /// Keeps the lease until the threads are stopped.
-pub(super) fn run(follower: &Arc<TopologyFollower>) {
-    let mut lease = LeaseKeeper::new(follower);
-    while !follower.lease_signal.is_stopped() {
+pub(super) fn run(watcher: &Arc<TopologyWatcher>) {
+    let mut lease = LeaseKeeper::new(watcher);
+    while !watcher.lease_signal.is_stopped() {
         lease.turn();
         let now_ms = boot_ms();
         let wait_ms = lease.due_ms.saturating_sub(now_ms).min(TURN_MS_MAX);
-        follower.lease_signal.wait(Duration::from_millis(wait_ms));
+        watcher.lease_signal.wait(Duration::from_millis(wait_ms));
     }
 }
 
 /// Keeps the lease of this node.
 pub(super) struct LeaseKeeper {
-    follower: Arc<TopologyFollower>,
+    watcher: Arc<TopologyWatcher>,
     lease: Option<Lease>,
     /// True if the node has been registered by this process.
     has_registered: bool,
@@ -78,28 +78,28 @@ pub(super) struct LeaseKeeper {
 }
 
 impl LeaseKeeper {
-    pub(super) fn new(follower: &Arc<TopologyFollower>) -> LeaseKeeper {
+    pub(super) fn new(watcher: &Arc<TopologyWatcher>) -> LeaseKeeper {
         LeaseKeeper {
-            follower: Arc::clone(follower),
+            watcher: Arc::clone(watcher),
             lease: None,
             has_registered: false,
             must_reassert: false,
             due_ms: 0,
             unfinished_since_ms: None,
-            errors: ErrorLog::new(follower.shared, "the lease of this node"),
+            errors: ErrorLog::new(watcher.shared, "the lease of this node"),
         }
     }
 
     /// Does the work that is due.
     pub(super) fn turn(&mut self) {
-        if self.follower.take_new_id() {
+        if self.watcher.take_new_id() {
             self.leave();
         }
-        if self.follower.take_new_details() {
+        if self.watcher.take_new_details() {
             self.announce();
         }
         self.keep();
-        self.follower.deadline.publish(self.follower.state);
+        self.watcher.deadline.publish(self.watcher.state);
     }
 
     /// As [`LeaseKeeper::turn`], even if no renewal is due.
@@ -110,7 +110,7 @@ impl LeaseKeeper {
     }
 
     fn ttl_ms(&self) -> u64 {
-        self.follower.ttl.seconds().saturating_mul(1000)
+        self.watcher.ttl.seconds().saturating_mul(1000)
     }
 
     /// Makes the node register again immediately, with changed details.
@@ -122,12 +122,12 @@ impl LeaseKeeper {
     /// Ends the lease of an id that this node has given up, and makes the node register with the new id immediately.
     fn leave(&mut self) {
         if let Some(lease) = self.lease.take()
-            && let Err(error) = self.follower.coordinator.end(&lease)
+            && let Err(error) = self.watcher.coordinator.end(&lease)
         {
             // The lease will expire anyway.
             self.errors.note(&error.to_string());
         }
-        self.follower.note_lease(None);
+        self.watcher.note_lease(None);
         (self.has_registered, self.due_ms) = (false, 0);
     }
 
@@ -141,12 +141,12 @@ impl LeaseKeeper {
             return self.finish_installation(sent_ms);
         }
         let result = match &self.lease {
-            Some(lease) => self.follower.coordinator.renew(lease),
+            Some(lease) => self.watcher.coordinator.renew(lease),
             None => self.register(),
         };
         let confirmed = result.map_err(RenewalError::from).and_then(|lease| {
             self.must_reassert |= self.lease.is_none();
-            self.follower.note_lease(Some(lease.clone()));
+            self.watcher.note_lease(Some(lease.clone()));
             let lease = self.lease.insert(lease).clone();
             self.confirm(&lease, sent_ms)
         });
@@ -173,7 +173,7 @@ impl LeaseKeeper {
     /// Tries again to put the newest document in force, without a renewal.
     fn finish_installation(&mut self, now_ms: u64) {
         self.due_ms = now_ms + self.ttl_ms() / RENEWALS_PER_TTL / 2;
-        match self.follower.install_newest(self.confirmation_max()) {
+        match self.watcher.install_newest(self.confirmation_max()) {
             Ok(Installation::Unfinished) => {}
             Ok(Installation::InForce | Installation::Refused(_)) => {
                 (self.unfinished_since_ms, self.due_ms) = (None, 0);
@@ -188,10 +188,10 @@ impl LeaseKeeper {
     }
 
     fn register(&mut self) -> Result<Lease, CoordinatorError> {
-        let follower = &self.follower;
-        let own = to_coordinator(&follower.own()).map_err(CoordinatorError::Rejected)?;
+        let watcher = &self.watcher;
+        let own = to_coordinator(&watcher.own()).map_err(CoordinatorError::Rejected)?;
         let claim = if self.has_registered { Claim::Resume } else { Claim::Start };
-        let lease = follower.coordinator.register(&own, follower.ttl, claim)?;
+        let lease = watcher.coordinator.register(&own, watcher.ttl, claim)?;
         self.has_registered = true;
         Ok(lease)
     }
@@ -199,7 +199,7 @@ impl LeaseKeeper {
     /// Puts a lease renewal into effect: installs the newest document, then extends the lease deadline. If this node
     /// does not understand the document, the deadline stays as it is.
     fn confirm(&mut self, lease: &Lease, sent_ms: u64) -> Result<(), RenewalError> {
-        let refusal = match self.follower.install_newest(self.confirmation_max())? {
+        let refusal = match self.watcher.install_newest(self.confirmation_max())? {
             Installation::InForce => None,
             Installation::Refused(refusal) => Some(refusal),
             Installation::Unfinished => {
@@ -210,32 +210,32 @@ impl LeaseKeeper {
         self.unfinished_since_ms = None;
         let contact =
             if refusal.is_some() { CoordinatorState::Stale } else { CoordinatorState::Ok };
-        self.follower.state.note_coordinator(contact);
+        self.watcher.state.note_coordinator(contact);
         // A node that does not understand the newest document does not know its role, so it lets its deadline pass.
-        if refusal.is_some_and(|refusal| TopologyFollower::is_incomprehensible(&refusal)) {
+        if refusal.is_some_and(|refusal| TopologyWatcher::is_incomprehensible(&refusal)) {
             return Ok(());
         }
-        if self.must_reassert && !self.follower.is_static() {
+        if self.must_reassert && !self.watcher.is_static() {
             self.correct_address()?;
             self.reassert()?;
         }
         self.must_reassert = false;
         let ttl_ms = lease.ttl.seconds().saturating_mul(1000);
         let renewed = failover::Lease { renewed_ms: sent_ms, ttl_ms };
-        self.follower.deadline.confirm(self.follower.state, lease.expires_at.map(|_| renewed));
+        self.watcher.deadline.confirm(self.watcher.state, lease.expires_at.map(|_| renewed));
         Ok(())
     }
 
     /// If a member has registered with an address that differs from the one in the document, corrects the document.
     fn correct_address(&self) -> Result<(), RenewalError> {
-        let own = self.follower.own();
-        let in_force = self.follower.state.in_force();
+        let own = self.watcher.own();
+        let in_force = self.watcher.state.in_force();
         let known = in_force.topology.as_deref().and_then(|topology| topology.members.get(&own.id));
         if known.is_none_or(|known| known.is_same_place(&own.member)) {
             return Ok(());
         }
         let edit = |basis: &ChangeBasis<'_>| correct_member(basis.topology, basis.change, &own);
-        let log = &self.follower.shared.log;
+        let log = &self.watcher.shared.log;
         match self.commit(&edit) {
             Ok(()) => {
                 let address = own.member.address();
@@ -255,16 +255,16 @@ impl LeaseKeeper {
 
     /// If this node is a primary that has just registered, commits a change that confirms its role.
     fn reassert(&self) -> Result<(), RenewalError> {
-        if self.follower.state.in_force().map.role() != MapRole::Primary {
+        if self.watcher.state.in_force().map.role() != MapRole::Primary {
             return Ok(());
         }
-        let run = self.follower.state.run();
+        let run = self.watcher.state.run();
         let edit = |basis: &ChangeBasis<'_>| reassert(basis.topology, basis.change, run);
         match self.commit(&edit) {
             // Another node is the primary by now. This node must not serve based on the earlier document.
             Err(RenewalError::Reassertion(CommitError::Refused(
                 ChangeError::NotOfShard { .. } | ChangeError::UnknownNode(_),
-            ))) => match self.follower.state.in_force().map.role() {
+            ))) => match self.watcher.state.in_force().map.role() {
                 MapRole::Primary => Err(RenewalError::Unfinished),
                 _ => Ok(()),
             },
@@ -274,9 +274,7 @@ impl LeaseKeeper {
 
     /// Commits a change without missing the next renewal.
     fn commit(&self, edit: &dyn Fn(&ChangeBasis<'_>) -> Edit) -> Result<(), RenewalError> {
-        self.follower
-            .commit_within(self.confirmation_max(), edit)
-            .map_err(RenewalError::Reassertion)
+        self.watcher.commit_within(self.confirmation_max(), edit).map_err(RenewalError::Reassertion)
     }
 
     fn note_failure(&mut self, error: &RenewalError) {
@@ -297,7 +295,7 @@ impl LeaseKeeper {
             CoordinatorError::NoSpace => CoordinatorState::Frozen,
             _ => CoordinatorState::Unreachable,
         };
-        self.follower.state.note_coordinator(contact);
+        self.watcher.state.note_coordinator(contact);
         match error {
             CoordinatorError::Stopped => {}
             CoordinatorError::LeaseLost => {
@@ -305,18 +303,18 @@ impl LeaseKeeper {
                     self.lease.as_ref().is_some_and(|lease| lease.expires_at.is_none());
                 if is_bound_to_process {
                     // Another process has registered this id.
-                    self.follower.deadline.fence(self.follower.state);
+                    self.watcher.deadline.fence(self.watcher.state);
                 }
-                self.follower.deadline.end_lease();
+                self.watcher.deadline.end_lease();
                 self.lease = None;
-                self.follower.note_lease(None);
+                self.watcher.note_lease(None);
                 self.due_ms = 0;
-                self.follower.shared.log.warning(format_args!(
+                self.watcher.shared.log.warning(format_args!(
                     "Cluster: the lease of this node has expired; it registers again"
                 ));
             }
             CoordinatorError::NodeIdTaken { details, .. } => {
-                self.follower.deadline.fence(self.follower.state);
+                self.watcher.deadline.fence(self.watcher.state);
                 let other = Registration::parse(details).map(|other| other.member.address());
                 let address =
                     other.map(|address| format!("; that process announces the address {address}"));

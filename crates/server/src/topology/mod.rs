@@ -4,7 +4,7 @@
 //!  brisk-lease ── register, renew, read ──┐
 //!  brisk-coord ── status, decisions ──────┼── coordinator
 //!  brisk-watch ── snapshot, watch ────────┘
-//!          all ── TopologyFollower::install ── one quiescent step on worker 0: map and role; then brisk-files
+//!          all ── TopologyWatcher::install ── one quiescent step on worker 0: map and role; then brisk-files
 //! ```
 //!
 //! | file | about |
@@ -14,7 +14,7 @@
 //! | `identity` | the id of this node, and the address that it announces |
 //! | `files` | `nodes.conf`, its lock, and `topology.json` |
 //! | `signal` | wakes and stops the threads |
-//! | `follower` | the state that the threads share; installs documents |
+//! | `watcher` | the state that the threads share; installs documents |
 //! | `document` | the document that was last examined; ensures that only one thread installs a document at a time |
 //! | `quiesced` | work on worker 0 while the other workers are quiesced |
 //! | `save` | writes the files after an installation (the thread `brisk-files`) |
@@ -43,7 +43,6 @@ mod document;
 mod failures;
 mod files;
 mod fixed;
-mod follower;
 mod handover;
 mod identity;
 mod lease;
@@ -58,10 +57,11 @@ mod switch;
 #[cfg(test)]
 mod tests;
 mod watch;
+mod watcher;
 mod writer;
 
 use self::files::TopologyFiles;
-use self::follower::{FollowerParts, TopologyFollower};
+use self::watcher::{TopologyWatcher, WatcherParts};
 use brisk_cluster::document::Topology;
 use brisk_config::Config;
 use brisk_coordinate::etcd::EtcdOptions;
@@ -75,12 +75,12 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// The body of a thread. It returns when the threads are stopped.
-type ThreadBody = fn(&Arc<TopologyFollower>);
+type ThreadBody = fn(&Arc<TopologyWatcher>);
 
 /// The threads that follow the topology.
 #[derive(Debug)]
 pub(crate) struct TopologyThreads {
-    follower: Arc<TopologyFollower>,
+    watcher: Arc<TopologyWatcher>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -122,10 +122,10 @@ pub(crate) fn start(
     peers::start(shared, state).map_err(|error| format!("cannot start a thread: {error}"))?;
     let timeout = Duration::from_millis(cluster.cluster_node_timeout_ms.max(0).unsigned_abs());
     let ttl = LeaseTtl::at_least(timeout);
-    let parts = FollowerParts { shared, state, coordinator, setting, name, files, ttl, routed_ip };
-    let follower = TopologyFollower::begin(parts)?;
-    state.set_writer(Arc::clone(&follower) as _);
-    state.set_reporter(Arc::clone(&follower) as _);
+    let parts = WatcherParts { shared, state, coordinator, setting, name, files, ttl, routed_ip };
+    let watcher = TopologyWatcher::begin(parts)?;
+    state.set_writer(Arc::clone(&watcher) as _);
+    state.set_reporter(Arc::clone(&watcher) as _);
     let mut runs = vec![
         ("brisk-lease", lease::run as ThreadBody),
         ("brisk-coord", coord::run),
@@ -133,24 +133,24 @@ pub(crate) fn start(
         ("brisk-files", save::run),
         ("brisk-switch", switch::run),
     ];
-    if follower.has_expiring_leases() {
+    if watcher.has_expiring_leases() {
         runs.push(("brisk-acks", availability::run));
     }
     let mut threads = Vec::new();
     for (name, run) in runs {
-        let follower = Arc::clone(&follower);
+        let watcher = Arc::clone(&watcher);
         let thread = std::thread::Builder::new().name(name.to_owned());
-        let thread = thread.spawn(move || run(&follower));
+        let thread = thread.spawn(move || run(&watcher));
         threads.push(thread.map_err(|error| format!("cannot start a thread: {error}"))?);
     }
-    Ok(Some(TopologyThreads { follower, threads }))
+    Ok(Some(TopologyThreads { watcher, threads }))
 }
 
 impl TopologyThreads {
     /// Hands over to a replica, ends the lease so that a failover can begin immediately, and stops the threads. The
     /// workers have already ended, so no client is served any more.
     pub(crate) fn stop(self) {
-        self.follower.stop();
+        self.watcher.stop();
         for thread in self.threads {
             // A thread that panicked has reported it on stderr.
             let _ = thread.join();

@@ -1,6 +1,6 @@
 //! Work that the topology threads do on worker 0 while all other workers are quiesced.
 
-use super::follower::TopologyFollower;
+use super::watcher::TopologyWatcher;
 use brisk_node::core::Core;
 use brisk_node::core::mailbox::{Message, Work};
 use std::sync::Arc;
@@ -35,7 +35,7 @@ impl QuiesceAttempt {
     }
 }
 
-impl TopologyFollower {
+impl TopologyWatcher {
     /// Runs `work` on worker 0 while all other workers are quiesced, and waits for it to complete. Waits while a slow
     /// script prevents quiescence, unless `despite_scripts` is set, for work that touches no keys. Returns false if the
     /// server shuts down.

@@ -9,7 +9,7 @@
 //! - A node rejects a document whose epoch or term is lower than that of its copy. A power failure before the copy is
 //!   written matters only if the coordinator loses the same change at the same time.
 
-use super::follower::TopologyFollower;
+use super::watcher::TopologyWatcher;
 use brisk_cluster::map::EndpointKind;
 use brisk_cluster::view::ClusterView;
 use brisk_structures::poison::EvenPoisoned as _;
@@ -20,17 +20,17 @@ use std::time::Duration;
 const IDLE_WAIT: Duration = Duration::from_secs(60);
 
 /// Writes the files after each installation, until the threads are stopped.
-pub(super) fn run(follower: &Arc<TopologyFollower>) {
+pub(super) fn run(watcher: &Arc<TopologyWatcher>) {
     loop {
-        if follower.files_signal.wait(IDLE_WAIT) {
-            follower.write_files();
-        } else if follower.files_signal.is_stopped() {
+        if watcher.files_signal.wait(IDLE_WAIT) {
+            watcher.write_files();
+        } else if watcher.files_signal.is_stopped() {
             return;
         }
     }
 }
 
-impl TopologyFollower {
+impl TopologyWatcher {
     /// Writes both files with the document in force.
     fn write_files(&self) {
         self.write_nodes_file();

@@ -1,8 +1,8 @@
 //! The status report of this node, and the state of all nodes.
 
-use super::follower::TopologyFollower;
 use super::identity::node_id;
 use super::role;
+use super::watcher::TopologyWatcher;
 use brisk_cluster::document::{
     Dataset, NodeContents, NodeRole, NodeStatus, OUTSIDE_MAX, OutsideNode, Registration,
 };
@@ -22,7 +22,7 @@ pub(super) struct LastContact {
     at_ms: u64,
 }
 
-impl StatusReporter for TopologyFollower {
+impl StatusReporter for TopologyWatcher {
     fn status(&self) -> Vec<u8> {
         // A report has a fixed form and always fits.
         self.node_status().to_json().unwrap_or_default()
@@ -38,7 +38,7 @@ impl StatusReporter for TopologyFollower {
     }
 }
 
-impl TopologyFollower {
+impl TopologyWatcher {
     /// The current report of this node.
     pub(super) fn node_status(&self) -> NodeStatus {
         let shared = self.shared;

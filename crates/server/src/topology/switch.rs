@@ -11,8 +11,8 @@
 //! this node serves only based on a later document. Either that document names another primary, or this node has
 //! confirmed its role in it ([`reassert`]), so that the promotion can no longer be committed.
 
-use super::follower::TopologyFollower;
 use super::query;
+use super::watcher::TopologyWatcher;
 use brisk_cluster::change::{ChangeError, Promotion, promote, reassert};
 use brisk_cluster::document::{Member, NodeRole, NodeStatus, TermCause};
 use brisk_cluster::id::{NodeId, NodeRun, ShardId, Term};
@@ -45,25 +45,25 @@ const SETTLE_PAUSE: Duration = Duration::from_millis(100);
 const SUCCESSOR_MAX: Duration = Duration::from_secs(1);
 
 /// Carries out requests until the threads are stopped.
-pub(super) fn run(follower: &Arc<TopologyFollower>) {
-    let switches = &follower.state.switches;
+pub(super) fn run(watcher: &Arc<TopologyWatcher>) {
+    let switches = &watcher.state.switches;
     while let Some(request) = switches.next() {
         match request {
-            SwitchRequest::TakeOver => take_over(follower),
-            SwitchRequest::HandOver(request) => hand_over(follower, request),
+            SwitchRequest::TakeOver => take_over(watcher),
+            SwitchRequest::HandOver(request) => hand_over(watcher, request),
             SwitchRequest::Depart { until_ms } => {
-                let has_handed_over = depart(follower, until_ms);
+                let has_handed_over = depart(watcher, until_ms);
                 switches.end_departure(has_handed_over);
             }
             // The watch reads the topology a little later if this fails.
-            SwitchRequest::Look => drop(follower.install_newest(SUCCESSOR_MAX)),
+            SwitchRequest::Look => drop(watcher.install_newest(SUCCESSOR_MAX)),
         }
     }
 }
 
 /// Requests a switch from the primary of this replica.
-fn take_over(follower: &TopologyFollower) {
-    let (shared, in_force) = (follower.shared, follower.state.in_force());
+fn take_over(watcher: &TopologyWatcher) {
+    let (shared, in_force) = (watcher.shared, watcher.state.in_force());
     let own = in_force.own.run();
     let topology = in_force.topology.as_deref();
     let shard = topology.and_then(|topology| topology.shard_of(own.node));
@@ -92,11 +92,11 @@ fn take_over(follower: &TopologyFollower) {
 }
 
 /// Hands over from this primary to a replica that has requested it.
-fn hand_over(follower: &TopologyFollower, request: HandoverRequest) {
-    let timeout_ms = follower.shared.config().cluster.cluster_node_timeout_ms;
+fn hand_over(watcher: &TopologyWatcher, request: HandoverRequest) {
+    let timeout_ms = watcher.shared.config().cluster.cluster_node_timeout_ms;
     let limit = SWITCH_MAX.min(Duration::from_millis(timeout_ms.max(0).unsigned_abs()));
     let switch = PlannedSwitch {
-        follower,
+        watcher,
         shard: request.shard,
         term: request.term,
         to: Some(request.to),
@@ -107,12 +107,12 @@ fn hand_over(follower: &TopologyFollower, request: HandoverRequest) {
 }
 
 /// Hands over from this primary to any replica before it shuts down. Returns true if another node is now the primary.
-fn depart(follower: &TopologyFollower, until_ms: u64) -> bool {
-    let in_force = follower.state.in_force();
+fn depart(watcher: &TopologyWatcher, until_ms: u64) -> bool {
+    let in_force = watcher.state.in_force();
     let Some((shard, term)) = in_force.map.own_shard() else { return false };
     let left = Duration::from_millis(until_ms.saturating_sub(unix_ms()));
     let switch = PlannedSwitch {
-        follower,
+        watcher,
         shard,
         term,
         to: None,
@@ -124,7 +124,7 @@ fn depart(follower: &TopologyFollower, until_ms: u64) -> bool {
 
 /// A switch of the shard of which this node is the primary.
 struct PlannedSwitch<'f> {
-    follower: &'f TopologyFollower,
+    watcher: &'f TopologyWatcher,
     shard: ShardId,
     /// The term of this node as the primary.
     term: Term,
@@ -181,12 +181,12 @@ impl Drop for HeldCommands {
 impl PlannedSwitch<'_> {
     /// Returns true if another node is the primary.
     fn run(&self) -> bool {
-        let (shared, shard, term) = (self.follower.shared, self.shard, self.term);
+        let (shared, shard, term) = (self.watcher.shared, self.shard, self.term);
         let log = &shared.log;
         let began = Instant::now();
         match self.attempt() {
             Ok((to, stop)) => {
-                let to = self.follower.state.in_force().label(to.node);
+                let to = self.watcher.state.in_force().label(to.node);
                 log.notice(format_args!(
                     "Cluster: shard {shard} term {term}: handed over to {to}; {stop}"
                 ));
@@ -204,7 +204,7 @@ impl PlannedSwitch<'_> {
 
     /// Returns the new primary, and how long writes waited.
     fn attempt(&self) -> Result<(NodeRun, WriteStop), String> {
-        if self.follower.is_static() {
+        if self.watcher.is_static() {
             return Err("the topology of a file does not change".to_owned());
         }
         if !self.is_primary() {
@@ -234,15 +234,15 @@ impl PlannedSwitch<'_> {
     }
 
     fn is_primary(&self) -> bool {
-        is_primary(self.follower.state, self.shard, self.term)
+        is_primary(self.watcher.state, self.shard, self.term)
     }
 
     fn candidates(&self) -> Vec<Candidate> {
-        let in_force = self.follower.state.in_force();
+        let in_force = self.watcher.state.in_force();
         let topology = in_force.topology.as_deref();
         let shard = topology.and_then(|topology| topology.shard(self.shard));
         let replicas = shard.map(|shard| shard.replicas.as_slice()).unwrap_or_default();
-        let registered = self.follower.registered();
+        let registered = self.watcher.registered();
         let candidate = |id: &NodeId| {
             let node = registered.get(id)?;
             let run = node.run();
@@ -256,7 +256,7 @@ impl PlannedSwitch<'_> {
     fn statuses(&self, candidates: &[Candidate]) -> BTreeMap<NodeId, NodeStatus> {
         let nodes: Vec<_> =
             candidates.iter().map(|(run, member)| (run.node, member.clone())).collect();
-        query::statuses(&self.follower.shared.config(), &nodes)
+        query::statuses(&self.watcher.shared.config(), &nodes)
     }
 
     /// The candidates that follow this node's stream, each with its offset.
@@ -274,7 +274,7 @@ impl PlannedSwitch<'_> {
     }
 
     fn position(&self) -> (String, u64) {
-        let shared = self.follower.shared;
+        let shared = self.watcher.shared;
         shared.replication.position(&shared.keyspace)
     }
 
@@ -296,8 +296,8 @@ impl PlannedSwitch<'_> {
 
     /// Holds writes back as soon as no slow script is running.
     fn hold_writes(&self) -> Result<HeldCommands, String> {
-        let shared = self.follower.shared;
-        let is_held = self.follower.when_quiesced_within(Some(self.until), false, |core| {
+        let shared = self.watcher.shared;
+        let is_held = self.watcher.when_quiesced_within(Some(self.until), false, |core| {
             core.shared.conditions.hold_writes(Hold::Failover);
             core.shared.dispatch_changes(core.id);
         });
@@ -329,11 +329,11 @@ impl PlannedSwitch<'_> {
 
     /// Holds reads back, if the stream still ends at this position and this node is still the primary.
     fn hold_reads(&self, expected: (String, u64)) -> Option<HeldCommands> {
-        let (shared, state) = (self.follower.shared, self.follower.state);
+        let (shared, state) = (self.watcher.shared, self.watcher.state);
         let (shard, term) = (self.shard, self.term);
         let is_held = Arc::new(AtomicBool::new(false));
         let holds = Arc::clone(&is_held);
-        self.follower.when_quiesced_within(Some(self.until), false, move |core| {
+        self.watcher.when_quiesced_within(Some(self.until), false, move |core| {
             let position = core.shared.replication.position(&core.shared.keyspace);
             if position == expected && is_primary(state, shard, term) {
                 core.shared.conditions.hold_writes(Hold::Switch);
@@ -349,7 +349,7 @@ impl PlannedSwitch<'_> {
     /// # Errors
     /// The time limit has passed, with the reason `late`, or the switch was cancelled.
     fn pause(&self, late: &str) -> Result<(), String> {
-        let shutdown = &self.follower.shared.process.shutdown;
+        let shutdown = &self.watcher.shared.process.shutdown;
         if self.to.is_none() && !shutdown.is_planned() {
             return Err("the shutdown was called off".to_owned());
         }
@@ -359,7 +359,7 @@ impl PlannedSwitch<'_> {
         if Instant::now() >= self.until {
             return Err(late.to_owned());
         }
-        self.follower.signal.pause(REPORT_PAUSE);
+        self.watcher.signal.pause(REPORT_PAUSE);
         Ok(())
     }
 
@@ -383,7 +383,7 @@ impl PlannedSwitch<'_> {
             }
             promote(basis.topology, basis.change, &promotion)
         };
-        match self.follower.commit_within(COMMIT_MAX, &edit) {
+        match self.watcher.commit_within(COMMIT_MAX, &edit) {
             Ok(()) | Err(CommitError::Unknown) => self.settle(to),
             // Nothing was committed.
             Err(error) => Err(error.to_string()),
@@ -392,7 +392,7 @@ impl PlannedSwitch<'_> {
 
     /// Waits until a document that was created after the promotion was sent is in force.
     fn settle(&self, to: NodeRun) -> Result<(), String> {
-        let (shared, state) = (self.follower.shared, self.follower.state);
+        let (shared, state) = (self.watcher.shared, self.watcher.state);
         loop {
             if !self.is_primary() {
                 let in_force = state.in_force();
@@ -401,19 +401,19 @@ impl PlannedSwitch<'_> {
                 let is_done = shard.is_some_and(|shard| shard.primary_run() == Some(to));
                 return if is_done { Ok(()) } else { Err("another change came first".to_owned()) };
             }
-            if shared.process.shutdown.is_requested() || self.follower.signal.is_stopped() {
+            if shared.process.shutdown.is_requested() || self.watcher.signal.is_stopped() {
                 return Err("the server is shutting down, and the outcome is unknown".to_owned());
             }
             let run = state.run();
             let edit = |basis: &ChangeBasis<'_>| reassert(basis.topology, basis.change, run);
-            if self.follower.commit_within(SETTLE_MAX, &edit).is_ok() {
+            if self.watcher.commit_within(SETTLE_MAX, &edit).is_ok() {
                 return Err("the coordinator did not reply in time".to_owned());
             }
             if state.is_fenced() {
                 // Waiting commands get the CLUSTERDOWN error.
                 shared.check_paused_again();
             }
-            self.follower.signal.pause(SETTLE_PAUSE);
+            self.watcher.signal.pause(SETTLE_PAUSE);
         }
     }
 
@@ -424,14 +424,14 @@ impl PlannedSwitch<'_> {
         let until = Instant::now() + SUCCESSOR_MAX;
         let words = ["REPLCONF", SWITCH_OPTION, LOOK_VALUE];
         // If this request fails, the new primary's watch finds the document a little later.
-        let _ = query::request_of(&self.follower.shared.config(), &successor.1, &words);
+        let _ = query::request_of(&self.watcher.shared.config(), &successor.1, &words);
         let serves = || {
             let statuses = self.statuses(std::slice::from_ref(successor));
             let status = statuses.get(&to.node);
             status.is_some_and(|status| status.role == NodeRole::Primary && status.term > self.term)
         };
-        while !serves() && Instant::now() < until && !self.follower.signal.is_stopped() {
-            self.follower.signal.pause(REPORT_PAUSE);
+        while !serves() && Instant::now() < until && !self.watcher.signal.is_stopped() {
+            self.watcher.signal.pause(REPORT_PAUSE);
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use super::coord::{self, Coord};
 use super::files::TopologyFiles;
-use super::follower::{FollowerParts, TopologyFollower};
 use super::identity;
 use super::lease::{self, LeaseKeeper};
+use super::watcher::{TopologyWatcher, WatcherParts};
 use crate::commands::table;
 use brisk_cluster::document::{Registration, Topology as Document};
 use brisk_cluster::id::{Incarnation, NodeId, NodeRun};
@@ -156,7 +156,7 @@ const OTHER: NodeRun =
 
 /// A node without workers.
 struct Node {
-    follower: Arc<TopologyFollower>,
+    watcher: Arc<TopologyWatcher>,
     calls: Arc<Calls>,
     _dir: TempDir,
 }
@@ -191,7 +191,7 @@ impl Node {
         }
         let calls = Arc::new(Calls::default());
         let coordinator = CountingCoordinator { inner, calls: Arc::clone(&calls) };
-        let parts = FollowerParts {
+        let parts = WatcherParts {
             shared,
             state: shared.cluster.state().unwrap(),
             coordinator: Box::new(coordinator),
@@ -201,11 +201,11 @@ impl Node {
             ttl: LeaseTtl::at_least(ttl),
             routed_ip: None,
         };
-        Node { follower: TopologyFollower::begin(parts).unwrap(), calls, _dir: dir }
+        Node { watcher: TopologyWatcher::begin(parts).unwrap(), calls, _dir: dir }
     }
 
     fn is_fenced(&self) -> bool {
-        self.follower.state.is_fenced()
+        self.watcher.state.is_fenced()
     }
 }
 
@@ -213,24 +213,24 @@ impl Node {
 fn a_report_that_hangs_delays_no_renewal() {
     let node = Node::new(Duration::from_secs(2));
     node.calls.hang(true);
-    let threads = [lease::run as fn(&Arc<TopologyFollower>), coord::run].map(|run| {
-        let follower = Arc::clone(&node.follower);
-        std::thread::spawn(move || run(&follower))
+    let threads = [lease::run as fn(&Arc<TopologyWatcher>), coord::run].map(|run| {
+        let watcher = Arc::clone(&node.watcher);
+        std::thread::spawn(move || run(&watcher))
     });
     wait_until("a report", || node.calls.is_reporting.load(Ordering::SeqCst));
     let before = node.calls.renewals();
     wait_until("renewals", || node.calls.renewals() > before + 2);
     assert!(*node.calls.hangs.lock().unwrap() && !node.is_fenced());
     node.calls.hang(false);
-    node.follower.stop();
+    node.watcher.stop();
     threads.into_iter().for_each(|thread| thread.join().unwrap());
 }
 
 #[test]
 fn an_installation_that_takes_long_leaves_the_lease_alive_for_one_time_to_live() {
     let node = Node::new(Duration::from_secs(2));
-    let mut lease = LeaseKeeper::new(&node.follower);
-    let installing = node.follower.document.take(None);
+    let mut lease = LeaseKeeper::new(&node.watcher);
+    let installing = node.watcher.document.take(None);
     wait_until("a renewal", || {
         lease.turn();
         node.calls.renewals() > 0
@@ -254,9 +254,9 @@ fn an_installation_that_takes_long_leaves_the_lease_alive_for_one_time_to_live()
 fn a_renewal_without_a_newer_document_waits_for_no_installation() {
     let other = NodeRun { node: NodeId::from_bytes([3; 20]), ..OTHER };
     let node = Node::with_document(Duration::from_secs(600), |_| Some(document(1, OTHER, other)));
-    let _installing = node.follower.document.take(None);
-    LeaseKeeper::new(&node.follower).turn();
-    assert!(node.follower.deadline.lease().is_some());
+    let _installing = node.watcher.document.take(None);
+    LeaseKeeper::new(&node.watcher).turn();
+    assert!(node.watcher.deadline.lease().is_some());
 }
 
 #[test]
@@ -264,23 +264,23 @@ fn a_primary_that_was_replaced_while_it_registered_has_no_confirmed_lease() {
     let ttl = Duration::from_secs(2);
     let node = Node::with_document(ttl, |own| Some(document(1, own, OTHER)));
     // The promotion cannot be put in force, because no worker is running.
-    let next = document(2, OTHER, node.follower.state.run());
+    let next = document(2, OTHER, node.watcher.state.run());
     *node.calls.next_document.lock().unwrap() = Some(next);
-    LeaseKeeper::new(&node.follower).turn();
-    assert_eq!(node.follower.deadline.lease(), None);
+    LeaseKeeper::new(&node.watcher).turn();
+    assert_eq!(node.watcher.deadline.lease(), None);
     // Without a promotion, the lease counts.
     let node = Node::with_document(ttl, |own| Some(document(1, OTHER, own)));
-    LeaseKeeper::new(&node.follower).turn();
-    assert!(node.follower.deadline.lease().is_some());
+    LeaseKeeper::new(&node.watcher).turn();
+    assert!(node.watcher.deadline.lease().is_some());
 }
 
 #[test]
 fn an_outdated_registration_does_not_prove_that_the_primary_has_restarted() {
     let node = Node::with_document(Duration::from_secs(600), |own| Some(document(1, OTHER, own)));
-    let follower = &node.follower;
-    let next = document(2, follower.state.run(), OTHER);
+    let watcher = &node.watcher;
+    let next = document(2, watcher.state.run(), OTHER);
     let next = Document::parse(next.as_bytes()).unwrap();
-    let (before, named_at) = (follower.state.in_force(), follower.known_revision().0);
+    let (before, named_at) = (watcher.state.in_force(), watcher.known_revision().0);
     let registered = |incarnation: &str, revision| {
         let json = format!(
             r#"{{"id":"{}","incarnation":"{incarnation}","version":"1","member":{{"ip":"127.0.0.1","port":6379}}}}"#,
@@ -288,22 +288,22 @@ fn an_outdated_registration_does_not_prove_that_the_primary_has_restarted() {
         );
         let registration = Registration::parse(json.as_bytes()).unwrap();
         let registration = identity::to_coordinator(&registration).unwrap();
-        follower.note_registered(&RegisteredNode { registration, revision: Revision(revision) });
-        follower.is_primary_restarted(&next.shards[0], &before)
+        watcher.note_registered(&RegisteredNode { registration, revision: Revision(revision) });
+        watcher.is_primary_restarted(&next.shards[0], &before)
     };
     assert!(!registered("1e", named_at - 1), "an earlier process");
     assert!(!registered("1f", named_at + 1), "the primary itself");
     assert!(registered("1e", named_at + 1), "a later process");
     // A later document that still names the primary, for example with its new address.
-    follower.note_primary(Revision(named_at + 5));
+    watcher.note_primary(Revision(named_at + 5));
     assert!(registered("1e", named_at + 1), "a process that registered before a later document");
 }
 
 #[test]
 fn a_controller_without_a_document_waits_for_events() {
     let node = Node::new(Duration::from_secs(600));
-    LeaseKeeper::new(&node.follower).turn();
-    let mut coord = Coord::new(&node.follower);
+    LeaseKeeper::new(&node.watcher).turn();
+    let mut coord = Coord::new(&node.watcher);
     for _ in 0..20 {
         coord.turn();
         coord.wait(Duration::ZERO);
@@ -317,5 +317,5 @@ fn a_controller_without_a_document_waits_for_events() {
 fn work_for_a_worker_that_does_not_reply_is_given_up() {
     let node = Node::new(Duration::from_secs(600));
     let until = Some(Instant::now());
-    assert!(!node.follower.when_quiesced_within(until, true, |_| unreachable!("no worker runs")));
+    assert!(!node.watcher.when_quiesced_within(until, true, |_| unreachable!("no worker runs")));
 }

@@ -1,7 +1,7 @@
 //! The thread `brisk-watch`, which takes a snapshot of the coordinator and then follows its events.
 
 use super::coord::ErrorLog;
-use super::follower::{Found, Installation, TopologyFollower};
+use super::watcher::{Found, Installation, TopologyWatcher};
 use brisk_coordinate::CALL_MAX;
 use brisk_coordinate::error::CoordinatorError;
 use brisk_coordinate::values::{ClusterSnapshot, WatchEvent};
@@ -18,60 +18,60 @@ const SOUND_AFTER: Duration = Duration::from_secs(10);
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
 /// Follows the events until the threads are stopped.
-pub(super) fn run(follower: &Arc<TopologyFollower>) {
-    let mut errors = ErrorLog::new(follower.shared, "the watch of the topology");
-    while !follower.signal.is_stopped() {
+pub(super) fn run(watcher: &Arc<TopologyWatcher>) {
+    let mut errors = ErrorLog::new(watcher.shared, "the watch of the topology");
+    while !watcher.signal.is_stopped() {
         // If the document is rejected, the installation logs it.
-        match follower.snapshot(CALL_MAX) {
+        match watcher.snapshot(CALL_MAX) {
             // The events after the snapshot do not include this document, so it is read again.
             Ok((snapshot, Installation::Unfinished)) => {
-                take_nodes(follower, &snapshot);
-                follower.signal.pause(RETRY_PAUSE);
+                take_nodes(watcher, &snapshot);
+                watcher.signal.pause(RETRY_PAUSE);
             }
             Ok((snapshot, _)) => {
                 errors.clear();
-                take_nodes(follower, &snapshot);
-                follow(follower, &snapshot, &mut errors);
+                take_nodes(watcher, &snapshot);
+                follow(watcher, &snapshot, &mut errors);
             }
             Err(CoordinatorError::Stopped) => return,
             Err(error) => {
                 errors.note(&error.to_string());
-                follower.signal.pause(RETRY_PAUSE);
+                watcher.signal.pause(RETRY_PAUSE);
             }
         }
     }
 }
 
-fn take_nodes(follower: &TopologyFollower, snapshot: &ClusterSnapshot) {
-    follower.set_registered(&snapshot.nodes);
-    follower.is_watch_sound.store(true, Ordering::SeqCst);
+fn take_nodes(watcher: &TopologyWatcher, snapshot: &ClusterSnapshot) {
+    watcher.set_registered(&snapshot.nodes);
+    watcher.is_watch_sound.store(true, Ordering::SeqCst);
     match snapshot.controller {
-        Some(controller) => follower.note_controller(controller),
-        None => follower.note_vacancy(),
+        Some(controller) => watcher.note_controller(controller),
+        None => watcher.note_vacancy(),
     }
 }
 
 /// Follows the events after a snapshot until the coordinator no longer has the next events, a document could not be
 /// installed, or the threads are stopped.
-fn follow(follower: &TopologyFollower, snapshot: &ClusterSnapshot, errors: &mut ErrorLog) {
-    let mut watch = follower.coordinator.watch(snapshot.revision);
+fn follow(watcher: &TopologyWatcher, snapshot: &ClusterSnapshot, errors: &mut ErrorLog) {
+    let mut watch = watcher.coordinator.watch(snapshot.revision);
     let mut failed_at = Instant::now();
-    while !follower.signal.is_stopped() {
-        let known = follower.known_revision();
+    while !watcher.signal.is_stopped() {
+        let known = watcher.known_revision();
         let events = match watch.next(EVENTS_WAIT) {
             Ok(events) => events,
             Err(CoordinatorError::Stopped) => return,
             Err(error) => {
                 errors.note(&error.to_string());
                 failed_at = Instant::now();
-                follower.is_watch_sound.store(false, Ordering::SeqCst);
+                watcher.is_watch_sound.store(false, Ordering::SeqCst);
                 continue;
             }
         };
         let mut is_sound = false;
         if events.iter().any(|event| matches!(event, WatchEvent::NoLeader)) {
             failed_at = Instant::now();
-            follower.is_watch_sound.store(false, Ordering::SeqCst);
+            watcher.is_watch_sound.store(false, Ordering::SeqCst);
         } else if !events.is_empty() || failed_at.elapsed() > SOUND_AFTER {
             errors.clear();
             is_sound = true;
@@ -86,21 +86,21 @@ fn follow(follower: &TopologyFollower, snapshot: &ClusterSnapshot, errors: &mut 
                     let until = Instant::now() + CALL_MAX;
                     // A slow script may be running. The next snapshot will include the nodes that leave or register in
                     // the meantime.
-                    if follower.install(found, until) == Installation::Unfinished {
+                    if watcher.install(found, until) == Installation::Unfinished {
                         return;
                     }
                 }
-                WatchEvent::NodeRegistered(node) => follower.note_registered(&node),
-                WatchEvent::NodeRemoved { node, .. } => follower.note_removed(node),
-                WatchEvent::ControllerElected(controller) => follower.note_controller(controller),
-                WatchEvent::ControllerRemoved { .. } => follower.note_vacancy(),
+                WatchEvent::NodeRegistered(node) => watcher.note_registered(&node),
+                WatchEvent::NodeRemoved { node, .. } => watcher.note_removed(node),
+                WatchEvent::ControllerElected(controller) => watcher.note_controller(controller),
+                WatchEvent::ControllerRemoved { .. } => watcher.note_vacancy(),
                 WatchEvent::Compacted { .. } => return,
                 WatchEvent::NoLeader => errors.note("etcd has no leader"),
             }
         }
         if is_sound {
             // Set this after handling the events, because they may show that a node has registered again.
-            follower.is_watch_sound.store(true, Ordering::SeqCst);
+            watcher.is_watch_sound.store(true, Ordering::SeqCst);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Commits changes to the document.
 
-use super::follower::{Found, Installation, TopologyFollower};
 use super::identity::{new_id, registration_of};
+use super::watcher::{Found, Installation, TopologyWatcher};
 use brisk_cluster::change::Edit;
 use brisk_cluster::document::Topology as Document;
 use brisk_cluster::id::ChangeId;
@@ -32,7 +32,7 @@ pub(super) enum Attempt {
     Overtaken,
 }
 
-impl TopologyWriter for TopologyFollower {
+impl TopologyWriter for TopologyWatcher {
     fn commit(&self, edit: &dyn Fn(&ChangeBasis<'_>) -> Edit) -> Result<(), CommitError> {
         self.commit_within(COMMIT_MAX, edit)
     }
@@ -55,7 +55,7 @@ impl TopologyWriter for TopologyFollower {
     }
 }
 
-impl TopologyFollower {
+impl TopologyWatcher {
     /// As [`TopologyWriter::commit`], within `limit`.
     pub(super) fn commit_within(
         &self,

@@ -40,8 +40,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// The parts of a [`TopologyFollower`].
-pub(super) struct FollowerParts {
+/// The parts of a [`TopologyWatcher`].
+pub(super) struct WatcherParts {
     pub(super) shared: &'static Shared,
     pub(super) state: &'static ClusterState,
     pub(super) coordinator: Box<dyn Coordinator>,
@@ -53,7 +53,7 @@ pub(super) struct FollowerParts {
 }
 
 /// The state that the threads of the topology share.
-pub(super) struct TopologyFollower {
+pub(super) struct TopologyWatcher {
     pub(super) shared: &'static Shared,
     pub(super) state: &'static ClusterState,
     pub(super) coordinator: Box<dyn Coordinator>,
@@ -102,9 +102,9 @@ pub(super) struct TopologyFollower {
     pub(super) contact: Mutex<Option<LastContact>>,
 }
 
-impl fmt::Debug for TopologyFollower {
+impl fmt::Debug for TopologyWatcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TopologyFollower")
+        f.debug_struct("TopologyWatcher")
             .field("coordinator", &self.coordinator)
             .finish_non_exhaustive()
     }
@@ -131,21 +131,21 @@ pub(super) enum Installation {
     Unfinished,
 }
 
-impl TopologyFollower {
+impl TopologyWatcher {
     /// Puts the last document of this node in force, then the coordinator's document if it can be read. The workers are
     /// not running yet.
     ///
     /// # Errors
     /// A file is damaged.
-    pub(super) fn begin(parts: FollowerParts) -> Result<Arc<TopologyFollower>, String> {
-        let FollowerParts { shared, state, coordinator, setting, name, files, ttl, routed_ip } =
+    pub(super) fn begin(parts: WatcherParts) -> Result<Arc<TopologyWatcher>, String> {
+        let WatcherParts { shared, state, coordinator, setting, name, files, ttl, routed_ip } =
             parts;
         let (started_ms, ttl_ms) = (boot_ms(), ttl.seconds().saturating_mul(1000));
         let horizon = match setting {
             CoordinatorSetting::Etcd { .. } => LeaseHorizon::at_start(started_ms, ttl_ms),
             CoordinatorSetting::Local(_) | CoordinatorSetting::Static(_) => LeaseHorizon::default(),
         };
-        let follower = TopologyFollower {
+        let watcher = TopologyWatcher {
             shared,
             state,
             coordinator,
@@ -175,20 +175,20 @@ impl TopologyFollower {
             contact: Mutex::default(),
         };
         // The file of `static:` is authoritative, and an operator may replace it with any other.
-        if !follower.is_static()
-            && let Some(last) = follower.last_topology()?
+        if !watcher.is_static()
+            && let Some(last) = watcher.last_topology()?
         {
-            follower.put_in_force(Arc::new(last), None);
-            *follower.shard_at_start.lock().even_poisoned() =
+            watcher.put_in_force(Arc::new(last), None);
+            *watcher.shard_at_start.lock().even_poisoned() =
                 state.in_force().map.own_shard().map(|(shard, _)| shard);
         }
-        follower.write_nodes_file();
-        if let Err(error) = follower.install_newest(CALL_MAX) {
+        watcher.write_nodes_file();
+        if let Err(error) = watcher.install_newest(CALL_MAX) {
             let note = "it serves no requests until it has read the topology";
             shared.log.warning(format_args!("Cluster: {error}; {note}"));
         }
-        follower.has_workers.store(true, Ordering::SeqCst);
-        Ok(Arc::new(follower))
+        watcher.has_workers.store(true, Ordering::SeqCst);
+        Ok(Arc::new(watcher))
     }
 
     fn last_topology(&self) -> Result<Option<Topology>, String> {
