@@ -64,7 +64,7 @@ use crate::core::running_unit::RunningUnit;
 use crate::core::session::Session;
 use crate::core::shared::Shared;
 use crate::pubsub::{self, Topics};
-use crate::replication::replica::Followers;
+use crate::replication::replica::WorkerReplicas;
 use crate::script::WorkerScripts;
 use crate::tracking::{self, TrackingSessions};
 use crate::transactions::WorkerTransactions;
@@ -106,7 +106,7 @@ pub struct Core {
     /// Sessions of this worker that track keys.
     pub tracking: TrackingSessions,
     /// Sessions of this worker that are replicas.
-    pub followers: Followers,
+    pub replicas: WorkerReplicas,
     /// The topology that this worker currently uses.
     pub cluster: WorkerCluster,
 }
@@ -124,7 +124,7 @@ impl Core {
             accounting: CommandAccounting::new(&config, clock),
             pending: PendingWork::default(),
             topics: Topics::default(),
-            followers: Followers::default(),
+            replicas: WorkerReplicas::default(),
             tracking: TrackingSessions::default(),
             memory: MemoryLimit::new(&config),
             unit: RunningUnit::default(),

@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering;
 pub fn attach_replica(core: &mut Core, session: &mut Session, acknowledges: bool) {
     let replica = make_handle(core, session, acknowledges);
     session.record.set(flag::REPLICA | flag::IN_FULL_SYNC, true);
-    core.followers.add(session.token, &replica.progress);
+    core.replicas.add(session.token, &replica.progress);
     core.shared.replication.replicas.attach(replica);
 }
 
@@ -38,7 +38,7 @@ pub fn resume_replica(core: &mut Core, session: &mut Session, place: Ticket) -> 
         return None;
     };
     session.record.set(flag::REPLICA, true);
-    core.followers.add(session.token, &progress);
+    core.replicas.add(session.token, &progress);
     shared.update_few_replicas(&core.config.replication);
     Some(lacking)
 }
@@ -110,7 +110,7 @@ pub fn detach_replica(core: &mut Core, session: &mut Session) {
     let Some(progress) = replica.end() else { return };
     let replication = &core.shared.replication;
     replication.note_held(replica, 0);
-    core.followers.remove(session.token);
+    core.replicas.remove(session.token);
     replication.detach(&session.record, brisk_reactor::unix_ms());
     progress.leave();
     core.shared.update_few_replicas(&core.config.replication);

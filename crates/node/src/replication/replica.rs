@@ -337,34 +337,34 @@ impl ReplicaProgress {
 }
 
 /// A session of a worker that is a replica.
-struct Follower {
+struct WorkerReplica {
     token: Token,
     progress: Arc<ReplicaProgress>,
 }
 
 /// The sessions of one worker that are replicas.
 #[derive(Default)]
-pub struct Followers(Vec<Follower>);
+pub struct WorkerReplicas(Vec<WorkerReplica>);
 
-impl Followers {
+impl WorkerReplicas {
     /// Adds a session that has become a replica.
     pub(super) fn add(&mut self, token: Token, progress: &Arc<ReplicaProgress>) {
-        self.0.push(Follower { token, progress: Arc::clone(progress) });
+        self.0.push(WorkerReplica { token, progress: Arc::clone(progress) });
     }
 
     /// Removes a session that is no longer a replica.
     pub(super) fn remove(&mut self, token: Token) {
-        self.0.retain(|follower| follower.token != token);
+        self.0.retain(|replica| replica.token != token);
     }
 
     /// The replica with this number, from 0, and its stage.
     pub fn at(&self, number: usize) -> Option<(Token, ReplicaStage)> {
-        self.0.get(number).map(|follower| (follower.token, follower.progress.stage()))
+        self.0.get(number).map(|replica| (replica.token, replica.progress.stage()))
     }
 
     /// The replicas that do not have their snapshot yet.
     pub fn waiting(&self) -> Vec<Token> {
-        let waits = |one: &&Follower| one.progress.stage() != ReplicaStage::Online;
+        let waits = |one: &&WorkerReplica| one.progress.stage() != ReplicaStage::Online;
         self.0.iter().filter(waits).map(|one| one.token).collect()
     }
 }

@@ -34,7 +34,7 @@ enum Step {
 impl Worker {
     /// Continues to send snapshots to all replicas that do not have theirs yet.
     pub(super) fn continue_full_syncs(&mut self, io: &mut Control) {
-        for token in self.core.followers.waiting() {
+        for token in self.core.replicas.waiting() {
             self.continue_full_sync(io, token);
         }
     }
@@ -42,7 +42,7 @@ impl Worker {
     /// Sends a newline to replicas without a snapshot, which shows that the server is alive. The newline is not part of
     /// the stream. Also disconnects replicas that block the writer of their snapshot.
     pub(super) fn ping_waiting_replicas(&mut self, io: &mut Control) {
-        for token in self.core.followers.waiting() {
+        for token in self.core.replicas.waiting() {
             let core = &self.core;
             let Some(session) = self.sessions.get_mut(token) else { continue };
             if blocks_writer(core, io.unsent(token), session) {

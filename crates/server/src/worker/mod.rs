@@ -31,7 +31,7 @@
 //! | `invalidations` | delivering invalidation messages of client-side caching |
 //! | `blocked` | sessions whose commands block on keys |
 //! | `rerouted` | ends blocked commands and subscriptions if other nodes now serve their slots |
-//! | `followers` | sending the replication stream to replicas |
+//! | `replicas` | sending the replication stream to replicas |
 //! | `full_sync` | sending the initial snapshots to replicas |
 //! | `durability` | writing the append-only file at the end of a round, and sending output that waited for it |
 //! | `long` | commands that other threads compute, and slow scripts |
@@ -44,13 +44,13 @@ mod delivery;
 mod durability;
 mod encrypted;
 mod events;
-mod followers;
 mod full_sync;
 mod invalidations;
 pub mod listening;
 mod long;
 mod monitors;
 mod replay;
+mod replicas;
 mod rerouted;
 mod rounds;
 mod sending;

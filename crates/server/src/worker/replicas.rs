@@ -35,7 +35,7 @@ impl Worker {
         self.core.shared.replication.replicas.clear_ready(self.core.id);
         let mut waits = false;
         let mut number = 0;
-        while let Some((token, stage)) = self.core.followers.at(number) {
+        while let Some((token, stage)) = self.core.replicas.at(number) {
             if stage == ReplicaStage::Online {
                 waits |= self.send_stream(io, token) == StreamSent::WaitsForFile;
             } else {
