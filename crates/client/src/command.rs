@@ -6,9 +6,8 @@ use crate::client::cluster::redirect::{RedirectState, Retry};
 use crate::client::cluster::spread::Spread;
 use crate::client::cluster::{Paused, Sent};
 use crate::error::{Code, Error, Kind, Phase, Result};
-use crate::lane::Waiting;
 use crate::lane::cell::{Submitted, timeout};
-use crate::lane::slot::Slot;
+use crate::lane::pending_reply::PendingReply;
 use crate::observe::ObservedServer;
 use crate::observe::observed::ObservedState;
 use crate::reply::{FromReply, Reply};
@@ -96,7 +95,7 @@ pub(crate) enum State {
     },
     /// Sent, and waiting for the reply.
     Waits {
-        slot: Waiting,
+        pending_reply: crate::sync::Arc<PendingReply>,
         redirects: RedirectState,
     },
     /// To be sent again.
@@ -443,12 +442,12 @@ impl State {
                     }
                 }
                 State::Ready(reply) => return Poll::Ready(Ok(reply)),
-                State::Waits { slot, mut redirects } => {
-                    let Poll::Ready(result) = slot.poll(cx.waker()) else {
-                        *self = State::Waits { slot, redirects };
+                State::Waits { pending_reply, mut redirects } => {
+                    let Poll::Ready(result) = pending_reply.poll(cx.waker()) else {
+                        *self = State::Waits { pending_reply, redirects };
                         return Poll::Pending;
                     };
-                    Slot::give_back(slot);
+                    PendingReply::give_back(pending_reply);
                     match result {
                         Err(error) if plan.may_send_again(&error, target, redirects.replays) => {
                             redirects.replays += 1;
@@ -507,7 +506,7 @@ impl State {
                     None => target.submit(plan, waker)?,
                 };
                 match submitted {
-                    Submitted::Waits(slot) => Sent::Waits(slot),
+                    Submitted::Waits(pending_reply) => Sent::Waits(pending_reply),
                     Submitted::Full => Sent::Full,
                     Submitted::Ready(reply) => Sent::Ready(reply),
                 }
@@ -518,7 +517,7 @@ impl State {
             },
         };
         Ok(match sent {
-            Sent::Waits(slot) => State::Waits { slot, redirects },
+            Sent::Waits(pending_reply) => State::Waits { pending_reply, redirects },
             Sent::Spread(spread) => State::Spread(spread),
             Sent::Ready(reply) => State::Ready(reply),
             Sent::Full | Sent::Redirected(_) => {

@@ -7,8 +7,8 @@
 use super::store::{Store, Value};
 use crate::error::{Phase, Result};
 use crate::lane::cell::{Submitted, timeout};
-use crate::lane::slot::Slot;
-use crate::lane::{Lane, ReplyResult, Waiting};
+use crate::lane::pending_reply::PendingReply;
+use crate::lane::{Lane, ReplyResult};
 use crate::poison::lock;
 use crate::reply::{FromReply, Reply};
 use crate::request::Request;
@@ -37,13 +37,13 @@ pub(super) struct Flight {
 
 struct State {
     stage: Stage,
-    waiting: Vec<Waiting>,
+    waiting: Vec<crate::sync::Arc<PendingReply>>,
     prune_at: usize,
 }
 
 enum Stage {
     Unsent(Vec<Request>),
-    Sent(Waiting),
+    Sent(crate::sync::Arc<PendingReply>),
     Done,
 }
 
@@ -61,7 +61,7 @@ impl Flight {
         store: &Arc<Store>,
         lane: &Lane,
         plan: FetchPlan,
-        first: Option<Waiting>,
+        first: Option<crate::sync::Arc<PendingReply>>,
     ) -> Arc<Flight> {
         let state = State {
             stage: Stage::Unsent(plan.requests),
@@ -85,13 +85,13 @@ impl Flight {
     }
 
     /// Adds a caller that waits for the reply. Call this only while the placeholder is in the store.
-    pub(super) fn join(&self, slot: Waiting) {
+    pub(super) fn join(&self, pending_reply: crate::sync::Arc<PendingReply>) {
         let mut state = lock(&self.state);
         if state.waiting.len() >= state.prune_at {
-            state.waiting.retain(|slot| Waiting::strong_count(slot) > 1);
+            state.waiting.retain(|pending_reply| crate::sync::Arc::strong_count(pending_reply) > 1);
             state.prune_at = WAITING_MIN.max(2 * state.waiting.len());
         }
-        state.waiting.push(slot);
+        state.waiting.push(pending_reply);
     }
 
     /// Advances the request as far as possible now: sends it, or takes its reply.
@@ -101,8 +101,8 @@ impl Flight {
         let result = match std::mem::replace(&mut state.stage, Stage::Done) {
             Stage::Unsent(_) if self.has_timed_out() => Err(timeout(Phase::Queued, None)),
             Stage::Unsent(requests) => match self.lane.submit(&requests, self.timeout, &waker) {
-                Ok(Submitted::Waits(slot)) => {
-                    state.stage = Stage::Sent(slot);
+                Ok(Submitted::Waits(pending_reply)) => {
+                    state.stage = Stage::Sent(pending_reply);
                     return;
                 }
                 Ok(Submitted::Full | Submitted::Ready(_)) => {
@@ -111,13 +111,13 @@ impl Flight {
                 }
                 Err(error) => Err(error),
             },
-            Stage::Sent(slot) => match slot.poll(&waker) {
+            Stage::Sent(pending_reply) => match pending_reply.poll(&waker) {
                 Poll::Pending => {
-                    state.stage = Stage::Sent(slot);
+                    state.stage = Stage::Sent(pending_reply);
                     return;
                 }
                 Poll::Ready(result) => {
-                    Slot::give_back(slot);
+                    PendingReply::give_back(pending_reply);
                     result
                 }
             },
@@ -150,8 +150,8 @@ impl Flight {
         }
         // From now on, no caller joins the request.
         let waiting = std::mem::take(&mut lock(&self.state).waiting);
-        for slot in waiting {
-            if let Some(waker) = slot.complete(result.clone()) {
+        for pending_reply in waiting {
+            if let Some(waker) = pending_reply.complete(result.clone()) {
                 waker.wake();
             }
         }

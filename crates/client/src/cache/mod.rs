@@ -32,11 +32,10 @@ use crate::command::sealed::Target;
 use crate::command::{Replay, SendPlan};
 use crate::error::{Error, Kind, Result};
 use crate::lane::Lane;
-use crate::lane::Waiting;
 use crate::lane::cell::{Shared, Submitted};
 use crate::lane::connect::{Connection, open};
 use crate::lane::driver::{PushHandler, Task};
-use crate::lane::slot::Slot;
+use crate::lane::pending_reply::PendingReply;
 use crate::observe::ObservedServer;
 use crate::request::{Request, Traits};
 use crate::wait::{Home, block_on};
@@ -300,11 +299,11 @@ impl Inner {
         let mut first = None;
         let begin = || {
             let keys = self.keys(request)?;
-            let slot = Slot::take(waker);
-            first = Some(Waiting::clone(&slot));
+            let pending_reply = PendingReply::take(waker);
+            first = Some(crate::sync::Arc::clone(&pending_reply));
             let hashes = keys.iter().map(|key| self.store.hash(key)).collect();
             let fetch = self.fetch_plan(request, &keys, plan.timeout);
-            Ok((Flight::new(&self.store, &self.lane, fetch, Some(slot)), hashes))
+            Ok((Flight::new(&self.store, &self.lane, fetch, Some(pending_reply)), hashes))
         };
         match self.store.find(request.body(), age_max, plan.timeout, waker, begin)? {
             Lookup::Value { reply, needs_ping } => {

@@ -6,10 +6,9 @@
 
 use super::flight::Flight;
 use crate::error::{Error, Kind};
-use crate::lane::Waiting;
 use crate::lane::cell::Submitted;
 use crate::lane::driver::PushHandler;
-use crate::lane::slot::Slot;
+use crate::lane::pending_reply::PendingReply;
 use crate::poison::lock;
 use crate::reply::Reply;
 use brisk_resp::reply::read::Part;
@@ -159,10 +158,10 @@ impl Store {
                 Some(Content::InFlight(flight))
                     if is_young(flight.since) && flight.timeout == timeout =>
                 {
-                    let slot = Slot::take(waker);
-                    flight.join(Waiting::clone(&slot));
+                    let pending_reply = PendingReply::take(waker);
+                    flight.join(crate::sync::Arc::clone(&pending_reply));
                     state.stats.shared += 1;
-                    return Ok(Lookup::Shared(Submitted::Waits(slot)));
+                    return Ok(Lookup::Shared(Submitted::Waits(pending_reply)));
                 }
                 _ => {}
             }

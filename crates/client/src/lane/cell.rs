@@ -1,11 +1,11 @@
 //! The state that callers and the driver of a lane share: bytes to send, the callers that wait for replies, and whether
 //! the connection is open. A single lock protects this state; it is held only while bytes are copied.
 
+use super::ReplyResult;
 use super::io::Writer;
+use super::pending_reply::PendingReply;
 use super::pool::PoolSlot;
-use super::slot::Slot;
 use super::wait_queue::{WAITING_MAX, WaitQueue};
-use super::{ReplyResult, Waiting};
 use crate::command::Replay;
 use crate::error::{Error, Kind, Phase, Result};
 use crate::observe::{Counts, Tallies};
@@ -22,8 +22,8 @@ use std::time::{Duration, Instant};
 const GROWS_TWOFOLD_MAX: usize = 256 << 10;
 /// The same threshold for the number of entries.
 const ENTRIES_TWOFOLD_MAX: usize = 1024;
-/// The cost of a request in addition to its bytes: its entry, its slot, and the allocator's overhead.
-const ENTRY_BYTES: usize = size_of::<Entry>() + size_of::<Slot>() + 32;
+/// The cost of a request in addition to its bytes: its entry, its pending reply, and the allocator's overhead.
+const ENTRY_BYTES: usize = size_of::<Entry>() + size_of::<PendingReply>() + 32;
 
 /// What happens to a command when the [budget](crate::Budget) is full.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -88,8 +88,8 @@ impl Bounds {
 /// The result of submitting a request.
 #[derive(Debug)]
 pub(crate) enum Submitted {
-    /// The reply will arrive in this slot.
-    Waits(Waiting),
+    /// The reply will arrive here.
+    Waits(Arc<PendingReply>),
     /// The budget is full. The waker is woken when there is room, so that the caller can try again.
     Full,
     /// The reply is already known, and nothing is sent. Only a cache returns this, never a lane.
@@ -100,7 +100,7 @@ pub(crate) enum Submitted {
 #[derive(Debug)]
 pub(crate) struct Entry {
     /// The waiting caller; `None` once the caller has a result, even if the reply has not arrived yet.
-    slot: Option<Waiting>,
+    pending_reply: Option<Arc<PendingReply>>,
     /// The number of replies to the request.
     pub(crate) replies: u32,
     /// The length of the request in bytes.
@@ -209,7 +209,7 @@ impl Shared {
         timeout: Option<Duration>,
         waker: &Waker,
     ) -> Result<Submitted> {
-        let slot = Slot::take(waker);
+        let pending_reply = PendingReply::take(waker);
         let mut guard = self.lock();
         let cell = &mut *guard;
         if cell.is_closed || cell.is_retired {
@@ -227,14 +227,14 @@ impl Shared {
         self.tallies.commands.add(requests.len());
         self.tallies.sent_bytes.add(len);
         let again = self.bounds.sends_again(requests);
-        let mut entry = Entry::new(Arc::clone(&slot), requests.len(), len, timeout);
+        let mut entry = Entry::new(Arc::clone(&pending_reply), requests.len(), len, timeout);
         entry.again = again;
         cell.bytes += entry.cost();
         let was_idle = cell.entries.is_empty() && cell.held == 0 && begin == 0;
         cell.entries.push_back(entry);
         if cell.is_writing {
             // The thread that is writing checks the queue again.
-            return Ok(Submitted::Waits(slot));
+            return Ok(Submitted::Waits(pending_reply));
         }
         if was_idle
             && cell.ticks
@@ -246,14 +246,14 @@ impl Shared {
             && let Some(writer) = cell.writer.clone()
         {
             self.write_inline(guard, &writer);
-            return Ok(Submitted::Waits(slot));
+            return Ok(Submitted::Waits(pending_reply));
         }
         let driver = cell.driver.take();
         drop(guard);
         if let Some(driver) = driver {
             driver.wake();
         }
-        Ok(Submitted::Waits(slot))
+        Ok(Submitted::Waits(pending_reply))
     }
 
     /// Writes the request on the caller's thread, which saves waking the driver. No other requests are in progress.
@@ -428,16 +428,23 @@ pub(crate) fn timeout(phase: Phase, failure: Option<&Error>) -> Error {
 }
 
 impl Entry {
-    /// An entry for this number of requests, with `len` bytes in total. The caller waits for the reply in `slot`.
+    /// An entry for this number of requests, with `len` bytes in total. The caller waits for `pending_reply`.
     #[inline]
     pub(crate) fn new(
-        slot: Waiting,
+        pending_reply: Arc<PendingReply>,
         requests: usize,
         len: usize,
         timeout: Option<Duration>,
     ) -> Entry {
         let replies = u32::try_from(requests).unwrap_or(u32::MAX);
-        Entry { slot: Some(slot), replies, len, since: None, timeout, again: false }
+        Entry {
+            pending_reply: Some(pending_reply),
+            replies,
+            len,
+            since: None,
+            timeout,
+            again: false,
+        }
     }
 
     /// Reports whether losing the connection does no harm, because the request would be sent again or no caller waits
@@ -455,27 +462,29 @@ impl Entry {
     #[inline]
     #[must_use]
     pub(crate) fn complete(&mut self, result: ReplyResult) -> Option<Waker> {
-        // The slot is released before its caller wakes, so that the caller can reuse it.
-        self.slot.take()?.complete(result)
+        // The pending reply is released before its caller wakes, so that the caller can reuse it.
+        self.pending_reply.take()?.complete(result)
     }
 
     /// Reports whether a caller waits for the result, or will find it later.
     pub(crate) fn is_awaited(&self) -> bool {
-        self.slot.as_ref().is_some_and(|slot| Arc::strong_count(slot) > 1)
+        self.pending_reply
+            .as_ref()
+            .is_some_and(|pending_reply| Arc::strong_count(pending_reply) > 1)
     }
 
     /// Reports whether the request has timed out since the last call.
     pub(crate) fn expires(&mut self, now: Instant, bounds: &Bounds) -> bool {
         let since = *self.since.get_or_insert(now);
         let Some(timeout) = self.timeout.or(bounds.timeout) else { return false };
-        self.slot.is_some() && now.saturating_duration_since(since) >= timeout
+        self.pending_reply.is_some() && now.saturating_duration_since(since) >= timeout
     }
 }
 
 /// No caller waits forever, even if the driver is dropped, for example with its runtime.
 impl Drop for Entry {
     fn drop(&mut self) {
-        if self.slot.is_some()
+        if self.pending_reply.is_some()
             && let Some(waker) = self.complete(Err(closed().after_sending()))
         {
             waker.wake();

@@ -2,7 +2,7 @@
 
 use super::cell::{Shared, Submitted};
 use super::connect::{Origin, Setup};
-use super::slot::Slot;
+use super::pending_reply::PendingReply;
 use crate::credentials::Login;
 use crate::error::{Error, Result};
 use crate::reply::Reply;
@@ -111,21 +111,21 @@ async fn send(shared: &Shared, request: &Request) -> Result<()> {
     let mut sent = None;
     let result = poll_fn(|cx| match sent.take() {
         None => match shared.submit(slice::from_ref(request), None, cx.waker()) {
-            Ok(Submitted::Waits(slot)) => {
-                sent = Some(slot);
+            Ok(Submitted::Waits(pending_reply)) => {
+                sent = Some(pending_reply);
                 Poll::Pending
             }
             Ok(Submitted::Full) => Poll::Pending,
             Ok(Submitted::Ready(reply)) => Poll::Ready(Ok(reply)),
             Err(error) => Poll::Ready(Err(error)),
         },
-        Some(slot) => match slot.poll(cx.waker()) {
+        Some(pending_reply) => match pending_reply.poll(cx.waker()) {
             Poll::Ready(result) => {
-                Slot::give_back(slot);
+                PendingReply::give_back(pending_reply);
                 Poll::Ready(result)
             }
             Poll::Pending => {
-                sent = Some(slot);
+                sent = Some(pending_reply);
                 Poll::Pending
             }
         },

@@ -3,12 +3,12 @@
 //! ```text
 //!   callers ──encode──> cell: bytes to send, and waiting callers       ──swap──> driver ──> socket
 //!      ^                  (one short lock; nothing is allocated)                    │
-//!      └──────────────── slot: the reply, and a waker      <──in order──── scan <──┘
+//!      └──────────────── pending reply: its waker          <──in order──── scan <──┘
 //! ```
 //!
 //! | part | what it is |
 //! |---|---|
-//! | [`slot`] | the place where one caller waits for one reply |
+//! | [`pending_reply`] | the place where one caller waits for one reply |
 //! | [`cell`] | the state that callers and the driver share |
 //! | [`in_flight`] | the driver's side of the queue: bytes being sent, callers that wait for replies |
 //! | [`driver`] | the task that writes, reads and reconnects |
@@ -36,8 +36,8 @@ mod in_flight;
 pub(crate) mod io;
 #[cfg(all(test, brisk_loom))]
 mod model;
+pub(crate) mod pending_reply;
 pub(crate) mod pool;
-pub(crate) mod slot;
 #[cfg(feature = "tls")]
 mod tls;
 mod wait_queue;
@@ -47,7 +47,6 @@ use crate::observe::Counts;
 use crate::reply::Reply;
 use crate::request::Request;
 use cell::{Shared, Submitted};
-use slot::Slot;
 use std::fmt;
 use std::sync::Arc;
 use std::task::Waker;
@@ -70,8 +69,8 @@ impl Lane {
         Lane { shared }
     }
 
-    /// Puts requests into the queue, with no requests of other callers in between. The replies arrive in the slot,
-    /// which wakes `waker`. O(bytes).
+    /// Puts requests into the queue, with no requests of other callers in between. The replies arrive in a
+    /// [`PendingReply`](pending_reply::PendingReply), which wakes `waker`. O(bytes).
     ///
     /// # Errors
     /// A lane counts one reply for each request, so it rejects requests that would make this count wrong.
@@ -128,9 +127,6 @@ fn unpaired() -> Error {
                 messages; CLIENT REPLY OFF and SKIP, MONITOR, REPLCONF ACK and SYNC are not supported";
     Error::new(Kind::Invalid, text)
 }
-
-/// A slot in which a caller waits.
-pub(crate) type Waiting = crate::sync::Arc<Slot>;
 
 /// The result for a caller.
 pub(crate) type ReplyResult = Result<Reply>;

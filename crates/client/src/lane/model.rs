@@ -1,15 +1,16 @@
 //! A loom model of a lane: callers, the driver's side of the queue and a server, in every interleaving with up to two
-//! preemptions. The model runs the real `cell.rs`, `pool.rs`, `slot.rs` and `in_flight.rs`; this file simulates the
-//! socket, the server and the runtime. There is no clock: a task that is not woken waits forever, and loom reports it.
+//! preemptions. The model runs the real `cell.rs`, `pool.rs`, `pending_reply.rs` and `in_flight.rs`; this file
+//! simulates the socket, the server and the runtime. There is no clock: a task that is not woken waits forever, and
+//! loom reports it.
 //!
 //! Run with `RUSTFLAGS="--cfg brisk_loom" cargo test --release -p brisk --lib model`, or `cargo xtask nightly loom`.
 
+use super::ReplyResult;
 use super::cell::{Bounds, Shared, Submitted, WhenFull, closed};
 use super::in_flight::{InFlight, NextStep, lost};
 use super::io::Writer;
+use super::pending_reply::PendingReply;
 use super::pool::{Pool, PoolSlot};
-use super::slot::Slot;
-use super::{ReplyResult, Waiting};
 use crate::command::Replay;
 use crate::error::{Error, Kind, Phase, Result};
 use crate::reply::Reply;
@@ -250,24 +251,28 @@ fn resting(lane: &Arc<Shared>, wires: &[Wire]) -> thread::JoinHandle<()> {
     thread::spawn(move || drive(&lane, link, &wires))
 }
 
-/// Submits a request, waiting for room if necessary. Returns the slot for the reply.
-fn submit(lane: &Arc<Shared>, letters: &str, bell: &Arc<Bell>) -> Result<Waiting> {
+/// Submits a request, waiting for room if necessary. Returns the pending reply.
+fn submit(
+    lane: &Arc<Shared>,
+    letters: &str,
+    bell: &Arc<Bell>,
+) -> Result<crate::sync::Arc<PendingReply>> {
     let waker = Waker::from(Arc::clone(bell));
     let requests: Vec<_> = letters.chars().map(request).collect();
     loop {
         match lane.submit(&requests, None, &waker)? {
-            Submitted::Waits(slot) => return Ok(slot),
+            Submitted::Waits(pending_reply) => return Ok(pending_reply),
             Submitted::Full => bell.0.wait(),
             Submitted::Ready(_) => unreachable!("a lane sends"),
         }
     }
 }
 
-fn wait_for_reply(slot: Waiting, bell: &Arc<Bell>) -> ReplyResult {
+fn wait_for_reply(pending_reply: crate::sync::Arc<PendingReply>, bell: &Arc<Bell>) -> ReplyResult {
     let waker = Waker::from(Arc::clone(bell));
     loop {
-        if let Poll::Ready(result) = slot.poll(&waker) {
-            Slot::give_back(slot);
+        if let Poll::Ready(result) = pending_reply.poll(&waker) {
+            PendingReply::give_back(pending_reply);
             return result;
         }
         bell.0.wait();
@@ -432,7 +437,7 @@ fn an_abandoned_slot_gives_no_other_call_a_wrong_reply() {
             let driver = resting(&lane, &wires);
             // The caller may give up at any moment, including just as its reply arrives.
             let bell = Bell::new();
-            Slot::give_back(submit(&lane, "A", &bell).expect("it is open"));
+            PendingReply::give_back(submit(&lane, "A", &bell).expect("it is open"));
             request(&lane, "B").expect("nothing is lost");
             request(&lane, "C").expect("nothing is lost");
             lane.close();
@@ -527,11 +532,11 @@ fn seats() -> (Arc<Pool>, [Arc<Shared>; 2]) {
 fn request_from_pool(pool: &Pool, letters: &str) -> Result<()> {
     let bell = Bell::new();
     let requests: Vec<_> = letters.chars().map(request).collect();
-    let slot = match pool.submit(&requests, None, &Waker::from(Arc::clone(&bell)))? {
-        Submitted::Waits(slot) => slot,
+    let pending_reply = match pool.submit(&requests, None, &Waker::from(Arc::clone(&bell)))? {
+        Submitted::Waits(pending_reply) => pending_reply,
         other => panic!("there is room: {other:?}"),
     };
-    let reply = wait_for_reply(slot, &bell)?;
+    let reply = wait_for_reply(pending_reply, &bell)?;
     assert_eq!(reply.as_bytes(), encoded_reply(letters), "no caller gets another caller's reply");
     Ok(())
 }

@@ -14,9 +14,8 @@
 //! Locks: the pool's lock may be taken while a cell's lock is held, never the other way round. While the pool's lock is
 //! held, no task is woken and no entry is dropped.
 
-use super::Waiting;
 use super::cell::{Bounds, Entry, Submitted, closed, cost, retired, timeout};
-use super::slot::Slot;
+use super::pending_reply::PendingReply;
 use super::wait_queue::WaitQueue;
 use crate::error::{Error, Phase, Result};
 use crate::request::Request;
@@ -105,7 +104,7 @@ impl Pool {
         timeout: Option<Duration>,
         waker: &Waker,
     ) -> Result<Submitted> {
-        let slot = Slot::take(waker);
+        let pending_reply = PendingReply::take(waker);
         let mut state = self.lock();
         if state.is_closed {
             return Err(closed());
@@ -121,7 +120,12 @@ impl Pool {
         }
         let mut bytes = state.spare.pop().unwrap_or_default();
         requests.iter().for_each(|request| request.encode(&mut bytes));
-        let mut entry = Entry::new(Waiting::clone(&slot), requests.len(), bytes.len(), timeout);
+        let mut entry = Entry::new(
+            crate::sync::Arc::clone(&pending_reply),
+            requests.len(),
+            bytes.len(),
+            timeout,
+        );
         entry.again = self.bounds.sends_again(requests);
         state.bytes += entry.cost();
         let blocks = requests.iter().any(|request| request.traits().blocks);
@@ -129,7 +133,7 @@ impl Pool {
         let called = state.call();
         drop(state);
         wake(called);
-        Ok(Submitted::Waits(slot))
+        Ok(Submitted::Waits(pending_reply))
     }
 
     /// The time limit of a command that has none of its own.
@@ -345,7 +349,6 @@ mod tests {
     use super::*;
     use crate::command::Replay;
     use crate::error::Kind;
-    use crate::lane::Waiting;
     use crate::lane::cell::WhenFull;
     use crate::request::Traits;
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -398,11 +401,11 @@ mod tests {
     }
 
     #[track_caller]
-    fn submit(pool: &Pool, word: &str) -> Waiting {
+    fn submit(pool: &Pool, word: &str) -> crate::sync::Arc<PendingReply> {
         let mut request = Request::new("ECHO", Traits::default());
         request.arg(word);
         match pool.submit(&[request], None, Waker::noop()).unwrap() {
-            Submitted::Waits(slot) => slot,
+            Submitted::Waits(pending_reply) => pending_reply,
             other => panic!("there is room, and a lane to it: {other:?}"),
         }
     }

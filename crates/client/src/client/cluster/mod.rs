@@ -29,10 +29,10 @@ use super::node::check_allowed;
 use crate::address::Address;
 use crate::command::{Grouping, SendPlan};
 use crate::error::{Code, Error, Kind, Phase, Result};
-use crate::lane::Waiting;
 use crate::lane::cell::{Submitted, closed, timeout};
 use crate::lane::connect::{Setup, open};
 use crate::lane::driver::Watch;
+use crate::lane::pending_reply::PendingReply;
 use crate::observe::Counts;
 use crate::poison::{read, write};
 use crate::reply::Reply;
@@ -88,8 +88,8 @@ pub(crate) struct Cluster {
 /// The result of submitting requests.
 #[derive(Debug)]
 pub(crate) enum Sent {
-    /// The reply will arrive in this slot.
-    Waits(Waiting),
+    /// The reply will arrive here.
+    Waits(crate::sync::Arc<PendingReply>),
     /// The budget is full.
     Full,
     /// The reply is already known.
@@ -216,7 +216,7 @@ impl Cluster {
         });
         redirects.at = Some(member);
         match submitted {
-            Ok(Submitted::Waits(slot)) => Ok(Sent::Waits(slot)),
+            Ok(Submitted::Waits(pending_reply)) => Ok(Sent::Waits(pending_reply)),
             Ok(Submitted::Full) => Ok(Sent::Full),
             Ok(Submitted::Ready(reply)) => Ok(Sent::Ready(reply)),
             Err(error) => match self.retry_unsent(&error, redirects) {

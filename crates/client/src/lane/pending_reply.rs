@@ -1,6 +1,6 @@
 //! The place where one caller waits for one reply.
 //!
-//! Slots are reused: a thread keeps some, so that waiting allocates no memory. A slot is returned only if no one else
+//! Pending replies are reused: a thread keeps some, so that waiting allocates no memory. One is returned only if no one
 //! holds it, so a late reply never reaches another caller.
 
 use super::ReplyResult;
@@ -8,21 +8,21 @@ use crate::sync::{Arc, Mutex, MutexGuard, lock};
 use std::cell::RefCell;
 use std::task::{Poll, Waker};
 
-/// The number of slots that a thread keeps.
+/// The number of idle pending replies that a thread keeps.
 const KEPT_MAX: usize = 256;
 
 #[cfg(brisk_loom)]
 loom::thread_local! {
-    static KEPT: RefCell<Vec<Arc<Slot>>> = RefCell::new(Vec::new());
+    static KEPT: RefCell<Vec<Arc<PendingReply>>> = RefCell::new(Vec::new());
 }
 
 #[cfg(not(brisk_loom))]
 thread_local! {
-    static KEPT: RefCell<Vec<Arc<Slot>>> = const { RefCell::new(Vec::new()) };
+    static KEPT: RefCell<Vec<Arc<PendingReply>>> = const { RefCell::new(Vec::new()) };
 }
 
 #[derive(Debug)]
-pub(crate) struct Slot {
+pub(crate) struct PendingReply {
     state: Mutex<State>,
 }
 
@@ -33,33 +33,33 @@ enum State {
     Idle,
 }
 
-impl Slot {
-    /// Takes a slot whose reply wakes `waker`.
+impl PendingReply {
+    /// Takes a pending reply whose arrival wakes `waker`.
     #[inline]
-    pub(crate) fn take(waker: &Waker) -> Arc<Slot> {
+    pub(crate) fn take(waker: &Waker) -> Arc<PendingReply> {
         let kept = KEPT.try_with(|kept| kept.borrow_mut().pop()).ok().flatten();
         let state = State::Waiting(waker.clone());
         match kept {
-            Some(slot) => {
-                *slot.lock() = state;
-                slot
+            Some(pending_reply) => {
+                *pending_reply.lock() = state;
+                pending_reply
             }
-            None => Arc::new(Slot { state: Mutex::new(state) }),
+            None => Arc::new(PendingReply { state: Mutex::new(state) }),
         }
     }
 
-    /// Returns the slot to the thread, if no one else holds it.
+    /// Returns the pending reply to the thread, if no one else holds it.
     #[inline]
-    pub(crate) fn give_back(mut slot: Arc<Slot>) {
-        if Arc::get_mut(&mut slot).is_none() {
+    pub(crate) fn give_back(mut pending_reply: Arc<PendingReply>) {
+        if Arc::get_mut(&mut pending_reply).is_none() {
             return;
         }
-        *slot.lock() = State::Idle;
-        // A thread that is exiting keeps no slots.
+        *pending_reply.lock() = State::Idle;
+        // A thread that is exiting keeps no pending replies.
         let _ = KEPT.try_with(|kept| {
             let mut kept = kept.borrow_mut();
             if kept.len() < KEPT_MAX {
-                kept.push(slot);
+                kept.push(pending_reply);
             }
         });
     }
