@@ -42,7 +42,9 @@ pub mod scan;
 pub mod subject;
 
 pub use brisk_dial::{Address, address, tls};
-pub use engine::plan::{Arrivals, End, LibraryLoad, OnError, Pace, Plan, Session, Source, Target};
+pub use engine::plan::{
+    Arrivals, End, LibraryLoad, OnError, Pace, Plan, SessionSetup, Source, Target,
+};
 pub use engine::{Progress, Unwatched, Watch, run};
 pub use error::RunError;
 pub use load::{Material, Workload};

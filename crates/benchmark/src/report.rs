@@ -263,7 +263,7 @@ fn cumulative(latency: &Histogram<u64>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::plan::{Session, Target};
+    use crate::engine::plan::{SessionSetup, Target};
     use crate::load::{Material, suite};
     use crate::outcome::new_histogram;
     use brisk_dial::address::Address;
@@ -271,7 +271,7 @@ mod tests {
     fn outcome(latencies_us: &[u64]) -> (Outcome, Plan) {
         let workload = Material::default().test(suite::test_named("set").unwrap());
         let address = Address::parse("127.0.0.1:1").unwrap();
-        let target = Target { address, tls: None, session: Session::default() };
+        let target = Target { address, tls: None, session: SessionSetup::default() };
         let plan = Plan::new(workload, target);
         let mut outcome = Outcome::new(&plan).unwrap();
         outcome.latency = new_histogram(5).unwrap();

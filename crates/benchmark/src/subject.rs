@@ -1,6 +1,6 @@
 //! A measured server: one that is already running, or one that this program starts and stops by its process ID.
 
-use crate::engine::plan::{Session, Target};
+use crate::engine::plan::{SessionSetup, Target};
 use crate::load::Material;
 use crate::load::random::Random;
 use crate::load::tag::Tag;
@@ -369,7 +369,7 @@ fn version(target: &Target) -> Result<Option<String>, String> {
 pub fn local_target(port: u16) -> Target {
     let resolved = std::net::SocketAddr::from(([127, 0, 0, 1], port));
     let address = Address::Tcp { host: "127.0.0.1".to_owned(), resolved };
-    Target { address, tls: None, session: Session::default() }
+    Target { address, tls: None, session: SessionSetup::default() }
 }
 
 #[cfg(test)]
@@ -406,7 +406,7 @@ mod tests {
 
     #[test]
     fn a_command_that_exits_is_reported_with_its_output() {
-        let at = |address| Ok(Target { address, tls: None, session: Session::default() });
+        let at = |address| Ok(Target { address, tls: None, session: SessionSetup::default() });
         let error = Subject::start("x", "echo broken {port}; false", &[], at).unwrap_err();
         assert!(error.contains("x exited with") && error.contains("broken"), "{error}");
         let error = Subject::start("x", "true now", &[], at).unwrap_err();

@@ -22,12 +22,12 @@ pub struct Target {
     /// The TLS settings, if TLS is used.
     pub tls: Option<Arc<TlsClient>>,
     /// The commands that each connection sends first.
-    pub session: Session,
+    pub session: SessionSetup,
 }
 
 /// The commands that a connection sends before its first request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Session {
+pub struct SessionSetup {
     /// The password for AUTH.
     pub password: Option<String>,
     /// The user for AUTH. Requires a password.
@@ -40,7 +40,7 @@ pub struct Session {
     pub tracking: bool,
 }
 
-impl Session {
+impl SessionSetup {
     /// The encoded requests, and their number.
     #[must_use]
     pub fn prelude(&self) -> (Vec<u8>, usize) {
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn the_prelude_says_what_the_session_needs() {
-        let session = Session {
+        let session = SessionSetup {
             password: Some("secret".to_owned()),
             user: Some("ann".to_owned()),
             database: 7,
@@ -232,6 +232,6 @@ mod tests {
             "*3 $4 AUTH $3 ann $6 secret *2 $5 HELLO $1 3 \
              *3 $6 CLIENT $8 TRACKING $2 on *2 $6 SELECT $1 7 "
         );
-        assert_eq!(Session::default().prelude(), (Vec::new(), 0));
+        assert_eq!(SessionSetup::default().prelude(), (Vec::new(), 0));
     }
 }

@@ -3,7 +3,7 @@
 use super::finding::Measurement;
 use super::stage::{Measured, Size, measure};
 use crate::delay::{DelayPlan, DelayProxy};
-use crate::engine::plan::{End, LibraryLoad, Plan, Session, Source, Target};
+use crate::engine::plan::{End, LibraryLoad, Plan, SessionSetup, Source, Target};
 use crate::load::{Ingredient, Material, Workload};
 use crate::subject::{Subject, local_target};
 use brisk_dial::address::Address;
@@ -96,7 +96,7 @@ impl Callers {
             None => subject.target.clone(),
         };
         // The library's default protocol.
-        let session = Session { resp3: true, ..target.session };
+        let session = SessionSetup { resp3: true, ..target.session };
         let (connections, is_pool) = match self.mode {
             Mode::Lanes(count) => (count, false),
             Mode::Pool(count) => (count, true),

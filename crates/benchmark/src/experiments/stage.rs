@@ -1,7 +1,7 @@
 //! The servers for experiments, fresh for each, and the measurements during a run.
 
 use super::finding::{Measurement, Row, limits, rows};
-use crate::engine::plan::{Plan, Session, Target};
+use crate::engine::plan::{Plan, SessionSetup, Target};
 use crate::engine::{Progress, Watch, run};
 use crate::load::Workload;
 use crate::outcome::Summary;
@@ -146,7 +146,7 @@ impl Stage<'_> {
 
 /// Starts the server on these CPUs, or connects to a running one.
 pub(super) fn start(spec: &SubjectSpec, cpus: &[usize]) -> Result<Subject, String> {
-    let target_at = |address| Ok(Target { address, tls: None, session: Session::default() });
+    let target_at = |address| Ok(Target { address, tls: None, session: SessionSetup::default() });
     match &spec.place {
         Place::At(address) => Subject::at(&spec.name, target_at(Address::parse(address)?)?),
         Place::StartedBy(command) => Subject::start(&spec.name, command, cpus, target_at),

@@ -2,7 +2,7 @@
 
 use super::{Options, Sender};
 use crate::cluster::Cluster;
-use crate::engine::plan::{End, LibraryLoad, Pace, Plan, Session, Source, Target};
+use crate::engine::plan::{End, LibraryLoad, Pace, Plan, SessionSetup, Source, Target};
 use crate::load::suite::{names, selected, test_named};
 use crate::load::{Ingredient, Material, Workload};
 use brisk_dial::address::Address;
@@ -54,7 +54,7 @@ impl Options {
             Some(options) => Some(Arc::new(TlsClient::new(options)?)),
             None => None,
         };
-        let session = Session {
+        let session = SessionSetup {
             password: self.password.clone(),
             user: self.user.clone(),
             database: self.database,
