@@ -14,7 +14,7 @@ use std::sync::{Mutex, RwLock, RwLockWriteGuard};
 use std::time::Duration;
 
 /// Clients give up on a primary that does not reply for this long.
-const PATIENCE: Duration = Duration::from_secs(1);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long replicas may take to acknowledge a record.
 const WAIT_MS: u32 = 200;
 
@@ -73,7 +73,7 @@ impl Records {
         let mut conn: Option<Conn> = None;
         while !self.is_over.load(Ordering::SeqCst) {
             if conn.is_none() {
-                holds_within(PATIENCE, || {
+                holds_within(REPLY_TIMEOUT, || {
                     conn = find().and_then(|address| self.connect(&address));
                     conn.is_some()
                 });
@@ -142,7 +142,7 @@ impl Records {
     /// Connects to the server at this address, if it reports that it is a primary.
     fn connect(&self, address: &str) -> Option<Conn> {
         let mut conn = Conn::try_tcp(address).ok()?;
-        conn.give_up_after(PATIENCE);
+        conn.give_up_after(REPLY_TIMEOUT);
         let role = conn.try_cmd("ROLE").ok()?;
         let is_primary = role.elements().first().is_some_and(|role| role.text() == "master");
         if self.promise == Promise::Durability {

@@ -9,13 +9,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 const MASS: usize = if cfg!(debug_assertions) { 100_000 } else { 1_000_000 };
 
 /// The maximum time for creating the keys.
-const PATIENCE_MAX: Duration = Duration::from_secs(300);
+const FILL_TIME_MAX: Duration = Duration::from_secs(300);
 
 /// Creates the keys before their common expiry time. On a loaded machine, a later time may be necessary.
 fn fill(conn: &mut Conn) {
-    let mut patience = Duration::from_millis(MASS as u64 / 20);
+    let mut fill_time = Duration::from_millis(MASS as u64 / 20);
     loop {
-        let deadline = SystemTime::now().duration_since(UNIX_EPOCH).unwrap() + patience;
+        let deadline = SystemTime::now().duration_since(UNIX_EPOCH).unwrap() + fill_time;
         for chunk in 0..MASS / 1000 {
             let lines: Vec<String> = (0..1000)
                 .map(|i| format!("SET key:{chunk}:{i} value PXAT {}", deadline.as_millis()))
@@ -26,8 +26,8 @@ fn fill(conn: &mut Conn) {
         if conn.cmd("DBSIZE").integer() as usize == MASS {
             return;
         }
-        patience *= 2;
-        assert!(patience < PATIENCE_MAX, "the keys were not made before their deadline");
+        fill_time *= 2;
+        assert!(fill_time < FILL_TIME_MAX, "the keys were not made before their deadline");
     }
 }
 

@@ -25,7 +25,7 @@ const WAIT_MS_MAX: f64 = 1.0;
 const BEFORE: Duration = Duration::from_millis(300);
 /// How long other clients are measured before that, while no key expires.
 const CALM: Duration = Duration::from_millis(1000);
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn since_epoch() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
@@ -92,10 +92,10 @@ fn measure(server: &Server, count: u64) -> Result<Found> {
     server.connect().cmd("CONFIG RESETSTAT");
     let (times, removal) = watch(server, || {
         // The other client's own key remains.
-        let all_removed = holds_within(PATIENCE, || {
+        let all_removed = holds_within(TIMEOUT, || {
             peer.request(&["DBSIZE"]).is_ok_and(|reply| reply == b":1\r\n" || reply == b":0\r\n")
         });
-        ensure!(all_removed, "{}: keys are left after {PATIENCE:?}", server.address());
+        ensure!(all_removed, "{}: keys are left after {TIMEOUT:?}", server.address());
         Ok(since_epoch().saturating_sub(deadline).as_secs_f64() * 1000.0)
     })?;
     Ok(Found {

@@ -21,7 +21,7 @@ const RANGES_SHOWN: usize = 5;
 /// Maximum number of times that a run reads the topology again: once per slot.
 const FOLLOWS_MAX: usize = SLOTS;
 /// How long a cluster may report that it is down before the run fails.
-const DOWN_PATIENCE: Duration = Duration::from_secs(30);
+const DOWN_TIMEOUT: Duration = Duration::from_secs(30);
 const DOWN_PAUSE: Duration = Duration::from_millis(100);
 /// If the last report that the cluster is down is older than this, the cluster is considered to have been up in
 /// between.
@@ -162,7 +162,7 @@ impl Cluster {
             let down = state.down.filter(|(_, last)| last.elapsed() < DOWN_GAP);
             let since = down.map_or_else(Instant::now, |(since, _)| since);
             state.down = Some((since, Instant::now()));
-            if since.elapsed() > DOWN_PATIENCE {
+            if since.elapsed() > DOWN_TIMEOUT {
                 return Err(RunError::Reply(error.to_owned()));
             }
             std::thread::park_timeout(DOWN_PAUSE);

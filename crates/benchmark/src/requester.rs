@@ -11,8 +11,8 @@ use std::io::{self, Read, Write};
 use std::time::Duration;
 
 /// How long a reply may take.
-const PATIENCE: Duration = Duration::from_secs(30);
-const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(30);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const RECEIVE_BYTES: usize = 64 * 1024;
 
 /// A connection that sends a request and waits for its reply.
@@ -117,7 +117,7 @@ pub fn text_of(value: &Value) -> Option<String> {
 fn failed(error: io::Error) -> RunError {
     match error.kind() {
         io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-            RunError::Silent { seconds: PATIENCE.as_secs() }
+            RunError::Silent { seconds: REPLY_TIMEOUT.as_secs() }
         }
         _ => RunError::Socket(error),
     }
@@ -126,8 +126,8 @@ fn failed(error: io::Error) -> RunError {
 fn open(target: &Target) -> io::Result<Stream> {
     let stream = match &target.address {
         Address::Tcp { resolved, .. } => {
-            let stream = Stream::tcp(resolved, Some(CONNECT_PATIENCE))?;
-            stream.set_patience(Some(PATIENCE))?;
+            let stream = Stream::tcp(resolved, Some(CONNECT_TIMEOUT))?;
+            stream.set_timeout(Some(REPLY_TIMEOUT))?;
             match &target.tls {
                 Some(tls) => stream.with_tls(tls, &target.address)?,
                 None => stream,
@@ -135,7 +135,7 @@ fn open(target: &Target) -> io::Result<Stream> {
         }
         Address::Unix(path) => Stream::unix(path)?,
     };
-    stream.set_patience(Some(PATIENCE))?;
+    stream.set_timeout(Some(REPLY_TIMEOUT))?;
     Ok(stream)
 }
 

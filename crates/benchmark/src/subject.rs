@@ -21,8 +21,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 /// The time within which a server must reply after its start, and exit after SIGTERM.
-const START_PATIENCE: Duration = Duration::from_secs(30);
-const STOP_PATIENCE: Duration = Duration::from_secs(15);
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+const STOP_TIMEOUT: Duration = Duration::from_secs(15);
 /// Interval between two checks.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// Maximum number of ports to try: another process may take a port before the server binds it.
@@ -173,7 +173,7 @@ impl Subject {
             }
             match version(&target) {
                 Ok(version) => break version,
-                Err(error) if begun.elapsed() > START_PATIENCE => {
+                Err(error) if begun.elapsed() > START_TIMEOUT => {
                     return Err(format!("{name} does not reply: {error}\n{}", tail(&log)));
                 }
                 Err(_) => pause(LOOK_EVERY),
@@ -261,7 +261,7 @@ fn stop(child: &mut Child) {
         let _ = kill_process(pid, Signal::TERM);
     }
     let begun = Instant::now();
-    while begun.elapsed() < STOP_PATIENCE {
+    while begun.elapsed() < STOP_TIMEOUT {
         if matches!(child.try_wait(), Ok(Some(_))) {
             return;
         }

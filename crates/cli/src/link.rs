@@ -177,11 +177,11 @@ pub(crate) struct Link {
     read: usize,
     interrupts: Option<Rc<Interrupts>>,
     /// The maximum time to wait for a byte of a reply.
-    patience: Option<Duration>,
+    timeout: Option<Duration>,
 }
 
 impl Link {
-    /// Connects, within `patience` if it is given. The IPv4 addresses of a host are tried first. The same limit applies
+    /// Connects, within `timeout` if it is given. The IPv4 addresses of a host are tried first. The same limit applies
     /// to each wait for a reply and to each write.
     ///
     /// # Errors
@@ -189,18 +189,18 @@ impl Link {
     pub(crate) fn open(
         place: &Place,
         tls: Option<&TlsClient>,
-        patience: Option<Duration>,
+        timeout: Option<Duration>,
     ) -> Result<Link, OpenError> {
         let failed = |error: io::Error| OpenError::Connect(plain(&error));
         let stream = match place {
             Place::Unix(path) => {
                 let stream = Stream::unix(path).map_err(failed)?;
-                stream.set_patience(patience).map_err(failed)?;
+                stream.set_timeout(timeout).map_err(failed)?;
                 stream
             }
             Place::Tcp(host, port) => {
-                let (stream, resolved) = connect(host, *port as u16, patience).map_err(failed)?;
-                stream.set_patience(patience).map_err(failed)?;
+                let (stream, resolved) = connect(host, *port as u16, timeout).map_err(failed)?;
+                stream.set_timeout(timeout).map_err(failed)?;
                 match tls {
                     Some(tls) => {
                         let address = Address::Tcp { host: host.clone(), resolved };
@@ -218,7 +218,7 @@ impl Link {
             received: Vec::new(),
             read: 0,
             interrupts: None,
-            patience,
+            timeout,
         })
     }
 
@@ -289,7 +289,7 @@ impl Link {
     /// # Errors
     /// If the connection fails, the server sends nothing for too long, or the user interrupts the wait.
     pub(crate) fn reply(&mut self) -> Result<Value, LinkError> {
-        self.value(self.patience)
+        self.value(self.timeout)
     }
 
     /// The next reply or push message, without a time limit.
@@ -300,12 +300,12 @@ impl Link {
         self.value(None)
     }
 
-    fn value(&mut self, patience: Option<Duration>) -> Result<Value, LinkError> {
+    fn value(&mut self, timeout: Option<Duration>) -> Result<Value, LinkError> {
         loop {
             if let Some(value) = self.decoded()? {
                 return Ok(value);
             }
-            self.receive(patience)?;
+            self.receive(timeout)?;
         }
     }
 
@@ -326,17 +326,17 @@ impl Link {
         }
     }
 
-    /// Waits for bytes, within `patience` if it is given, and appends them to the bytes already
+    /// Waits for bytes, within `timeout` if it is given, and appends them to the bytes already
     /// received.
-    fn receive(&mut self, patience: Option<Duration>) -> Result<(), LinkError> {
-        self.wait(patience)?;
+    fn receive(&mut self, timeout: Option<Duration>) -> Result<(), LinkError> {
+        self.wait(timeout)?;
         self.received.drain(..self.read);
         self.read = 0;
         let before = self.received.len();
         self.received.resize(before + RECEIVE_BYTES, 0);
         let got = loop {
             match self.stream.read(&mut self.received[before..]) {
-                Err(error) if is_no_end(&error, patience) => {}
+                Err(error) if is_no_end(&error, timeout) => {}
                 done => break done,
             }
         };
@@ -346,11 +346,11 @@ impl Link {
 
     /// Waits until a read does not block, or until Ctrl-C. If Ctrl-C is not handled, the read itself has the time
     /// limit.
-    fn wait(&mut self, patience: Option<Duration>) -> Result<(), LinkError> {
+    fn wait(&mut self, timeout: Option<Duration>) -> Result<(), LinkError> {
         if self.interrupts.is_none() {
             return Ok(());
         }
-        self.wait_for(false, patience)?.map(drop).ok_or(LinkError::TimedOut)
+        self.wait_for(false, timeout)?.map(drop).ok_or(LinkError::TimedOut)
     }
 
     /// Waits for a reply or for standard input. Data that has already been received counts as a reply.
@@ -449,15 +449,15 @@ impl Link {
 }
 
 /// Reports whether a read must be repeated. A socket can report a timeout even for a read that has no time limit.
-fn is_no_end(error: &io::Error, patience: Option<Duration>) -> bool {
+fn is_no_end(error: &io::Error, timeout: Option<Duration>) -> bool {
     match error.kind() {
         io::ErrorKind::Interrupted => true,
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => patience.is_none(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => timeout.is_none(),
         _ => false,
     }
 }
 
-fn connect(host: &str, port: u16, patience: Option<Duration>) -> io::Result<(Stream, SocketAddr)> {
+fn connect(host: &str, port: u16, timeout: Option<Duration>) -> io::Result<(Stream, SocketAddr)> {
     let mut addresses: Vec<SocketAddr> = match host.parse::<IpAddr>() {
         Ok(ip) => vec![SocketAddr::new(ip, port)],
         Err(_) => (host, port).to_socket_addrs()?.collect(),
@@ -465,7 +465,7 @@ fn connect(host: &str, port: u16, patience: Option<Duration>) -> io::Result<(Str
     addresses.sort_by_key(SocketAddr::is_ipv6);
     let mut failure = io::Error::other("Name or service not known");
     for address in addresses {
-        match Stream::tcp(&address, patience) {
+        match Stream::tcp(&address, timeout) {
             Ok(stream) => return Ok((stream, address)),
             Err(error) => failure = error,
         }

@@ -300,8 +300,8 @@ pub(crate) fn wait_for<T>(
 ) -> Result<T> {
     let limit = limit.or(target.default_timeout());
     // Waiting for room, the first attempt, and all retries together may each take the whole limit.
-    let patience = limit.map(|limit| limit.saturating_mul(3).saturating_add(RUNTIME_GRACE));
-    block_on_within(future, patience).unwrap_or_else(|| {
+    let total_limit = limit.map(|limit| limit.saturating_mul(3).saturating_add(RUNTIME_GRACE));
+    block_on_within(future, total_limit).unwrap_or_else(|| {
         let text = "the runtime of the client's connections is blocked or has ended";
         Err(Error::new(Kind::Timeout(Phase::Sent), text))
     })

@@ -22,13 +22,13 @@ pub enum Stream {
 }
 
 impl Stream {
-    /// Connects over TCP, within the time `patience` if it is given. Small packets are sent immediately.
+    /// Connects over TCP, within the time `timeout` if it is given. Small packets are sent immediately.
     ///
     /// # Errors
     /// No server accepts the connection.
-    pub fn tcp(address: &SocketAddr, patience: Option<Duration>) -> io::Result<Stream> {
-        let stream = match patience {
-            Some(patience) => TcpStream::connect_timeout(address, patience)?,
+    pub fn tcp(address: &SocketAddr, timeout: Option<Duration>) -> io::Result<Stream> {
+        let stream = match timeout {
+            Some(timeout) => TcpStream::connect_timeout(address, timeout)?,
             None => TcpStream::connect(address)?,
         };
         stream.set_nodelay(true)?;
@@ -61,19 +61,19 @@ impl Stream {
     ///
     /// # Errors
     /// The limit is zero.
-    pub fn set_patience(&self, patience: Option<Duration>) -> io::Result<()> {
+    pub fn set_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         match self {
             Stream::Tcp(stream) => {
-                stream.set_read_timeout(patience)?;
-                stream.set_write_timeout(patience)
+                stream.set_read_timeout(timeout)?;
+                stream.set_write_timeout(timeout)
             }
             Stream::Unix(stream) => {
-                stream.set_read_timeout(patience)?;
-                stream.set_write_timeout(patience)
+                stream.set_read_timeout(timeout)?;
+                stream.set_write_timeout(timeout)
             }
             Stream::Tls(stream) => {
-                stream.sock.set_read_timeout(patience)?;
-                stream.sock.set_write_timeout(patience)
+                stream.sock.set_read_timeout(timeout)?;
+                stream.sock.set_write_timeout(timeout)
             }
         }
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// The time limit for a reply. A reply that takes longer counts as missing. The slowest calls of a stream take
 /// milliseconds, but on a busy machine a reply has taken 5 s.
-const PATIENCE: Duration = Duration::from_secs(20);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The time within which a server must notice that the listeners of an earlier stream are gone.
 const LISTENERS_GO_MAX: Duration = Duration::from_secs(20);
@@ -31,8 +31,8 @@ impl Peer {
     pub fn connect(address: &str) -> Result<Peer> {
         let stream = TcpStream::connect(address).with_context(|| format!("no one at {address}"))?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(REPLY_TIMEOUT))?;
+        stream.set_write_timeout(Some(REPLY_TIMEOUT))?;
         Ok(Peer { stream, input: vec![0; 64 * 1024], filled: 0, taken: 0, pushes: None })
     }
 
@@ -152,7 +152,7 @@ impl Peer {
             // The caller tries again.
             Err(e) if e.kind() == ErrorKind::Interrupted => Ok(()),
             Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                Err(format!("(no reply within {PATIENCE:?})"))
+                Err(format!("(no reply within {REPLY_TIMEOUT:?})"))
             }
             Err(e) => Err(format!("(connection lost: {e})")),
         }

@@ -16,7 +16,7 @@ const PRODUCERS: usize = 4;
 /// Items in one send of a producer.
 const SENT_AT_ONCE: usize = 50;
 /// If no item is delivered for this long, something is stuck.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The command with which consumers take items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -204,7 +204,7 @@ fn consume(
         if now != last.1 {
             last = (Instant::now(), now);
         } else if idle {
-            ensure!(last.0.elapsed() < PATIENCE, "stuck after {now} of {items} items");
+            ensure!(last.0.elapsed() < TIMEOUT, "stuck after {now} of {items} items");
             std::thread::yield_now();
         }
     }

@@ -17,7 +17,7 @@ use std::time::Duration;
 pub const ETCD_BIN: &str = "BRISK_ETCD_BIN";
 
 /// How long a member may take to respond to a health check.
-const HEALTH_PATIENCE: Duration = Duration::from_secs(2);
+const HEALTH_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long members may take to become healthy on a busy machine.
 const READY_MAX: Duration = Duration::from_secs(120);
 
@@ -188,7 +188,7 @@ impl Etcd {
     fn fetch(&self, at: usize, path: &str) -> Option<String> {
         let address = ("127.0.0.1", self.members[at].health.number());
         let mut stream = TcpStream::connect(address).ok()?;
-        stream.set_read_timeout(Some(HEALTH_PATIENCE)).ok()?;
+        stream.set_read_timeout(Some(HEALTH_TIMEOUT)).ok()?;
         let request = format!("GET {path} HTTP/1.0\r\nHost: etcd\r\n\r\n");
         stream.write_all(request.as_bytes()).ok()?;
         let mut response = String::new();

@@ -27,8 +27,8 @@ use std::time::{Duration, Instant};
 const HELD_BYTES_MAX: usize = 1 << 20;
 const READ_BYTES_MAX: usize = 64 * 1024;
 /// While its receiver is not reading, a writer checks at this interval whether the connection was cut.
-const WRITE_PATIENCE: Duration = Duration::from_millis(20);
-const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
+const WRITE_TIMEOUT: Duration = Duration::from_millis(20);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often a throttled direction writes.
 const THROTTLE_PERIOD: Duration = Duration::from_millis(10);
 
@@ -290,7 +290,7 @@ impl Shared {
             let Ok(client) = client else { continue };
             let server = match is_refusing {
                 true => Err(ErrorKind::ConnectionRefused.into()),
-                false => TcpStream::connect_timeout(&target, CONNECT_PATIENCE),
+                false => TcpStream::connect_timeout(&target, CONNECT_TIMEOUT),
             };
             match server {
                 Ok(server) => drop(self.begin(client, server)),
@@ -304,7 +304,7 @@ impl Shared {
     fn begin(self: &Arc<Self>, client: TcpStream, server: TcpStream) -> io::Result<()> {
         for socket in [&client, &server] {
             socket.set_nodelay(true)?;
-            socket.set_write_timeout(Some(WRITE_PATIENCE))?;
+            socket.set_write_timeout(Some(WRITE_TIMEOUT))?;
         }
         let sockets = Arc::new([client, server]);
         let mut state = self.lock();

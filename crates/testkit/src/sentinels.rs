@@ -11,7 +11,7 @@ pub const SERVICE: &str = "group";
 const QUORUM: u32 = 2;
 const COUNT: usize = 3;
 /// A sentinel that does not reply within this time is skipped.
-const PATIENCE: Duration = Duration::from_secs(1);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(1);
 /// Settings with shorter periods than the defaults, so that sentinels react quickly, and recover quickly from delays on
 /// a busy machine.
 const PERIODS: &str =
@@ -149,7 +149,7 @@ impl Sentinels {
 /// The address of the primary according to this sentinel.
 fn primary_by(sentinel: &str, password: Option<&str>) -> Option<String> {
     let mut conn = Conn::try_tcp(sentinel).ok()?;
-    conn.give_up_after(PATIENCE);
+    conn.give_up_after(REPLY_TIMEOUT);
     if let Some(password) = password {
         conn.try_cmd(&format!("AUTH {password}")).ok()?;
     }

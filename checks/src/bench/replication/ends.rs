@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long either end waits for the other.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// An empty dataset, with a checksum of 0, which turns the check off.
 const EMPTY: &[u8] = b"REDIS0010\xff\0\0\0\0\0\0\0\0";
 const ACK_PERIOD: Duration = Duration::from_secs(1);
@@ -30,7 +30,7 @@ impl Drain {
     /// Attaches to `server` and reads its dataset.
     pub(super) fn follow(server: &Server) -> Result<Drain> {
         let socket = TcpStream::connect(server.address())?;
-        socket.set_read_timeout(Some(PATIENCE))?;
+        socket.set_read_timeout(Some(TIMEOUT))?;
         let mut drain = Drain { reader: BufReader::with_capacity(BUFFER_BYTES, socket), offset: 0 };
         drain.say(&["REPLCONF", "capa", "psync2"])?;
         let reply = drain.line()?;
@@ -106,8 +106,8 @@ impl Source {
     pub(super) fn accept(listener: &TcpListener) -> Result<Source> {
         let (socket, _) = listener.accept()?;
         socket.set_nodelay(true)?;
-        socket.set_read_timeout(Some(PATIENCE))?;
-        socket.set_write_timeout(Some(PATIENCE))?;
+        socket.set_read_timeout(Some(TIMEOUT))?;
+        socket.set_write_timeout(Some(TIMEOUT))?;
         let mut source = Source { reader: BufReader::new(socket), sent: 0 };
         loop {
             let request = source.request()?;

@@ -24,7 +24,7 @@ const SOURCES: u32 = 256;
 const TRIES_MAX: usize = 16;
 const PORT_RANGE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
 /// How long the first reply may take.
-const PROBE_PATIENCE: Duration = Duration::from_secs(2);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 const PORTS_DEFAULT: Range<u32> = 32_768..61_000;
 
 /// Opens the connections of one worker.
@@ -111,7 +111,7 @@ pub(super) fn spreading(address: &Address) -> Spreading {
     let greeting = || -> std::io::Result<Vec<u8>> {
         let mut stream = TcpStream::from(connect_tcp(*resolved, Some(source))?);
         stream.set_nonblocking(false)?;
-        stream.set_read_timeout(Some(PROBE_PATIENCE))?;
+        stream.set_read_timeout(Some(PROBE_TIMEOUT))?;
         stream.write_all(b"PING\r\n")?;
         let mut reply = [0; 64];
         let count = stream.read(&mut reply)?;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// Open files in addition to the idle clients.
 const DESCRIPTORS_RESERVED: usize = 64;
 /// How long the server may take to accept all clients.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The warm-up time after many clients have connected, so that the rest of the work of accepting them is not measured.
 pub(super) const SETTLING: Duration = Duration::from_millis(300);
@@ -44,7 +44,7 @@ impl Crowd {
             if seen.parse::<usize>().is_ok_and(|seen| seen > count) {
                 return Ok(crowd);
             }
-            if begun.elapsed() > PATIENCE {
+            if begun.elapsed() > TIMEOUT {
                 return Err(format!("the server has seen only {seen} of {count} idle clients"));
             }
         }

@@ -32,7 +32,7 @@ const STAGES: [(usize, &str); 3] = [
 /// Open files in addition to the clients.
 const DESCRIPTORS_RESERVED: usize = 64;
 /// How long the server may take to read the sent bytes.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn run(stage: &mut Stage<'_>) -> Result<Found, String> {
     Ok(stage.alone(&[], |subject, _, _| measurements(subject))?.into())
@@ -71,8 +71,8 @@ fn send(clients: &mut [TcpStream], bytes: &[u8], requester: &mut Requester) -> R
     let sent = (clients.len() * bytes.len()) as u64;
     let begun = Instant::now();
     while bytes_read(requester)? < read_before + sent {
-        if begun.elapsed() > PATIENCE {
-            return Err(format!("the server has not read {sent} bytes in {PATIENCE:?}"));
+        if begun.elapsed() > TIMEOUT {
+            return Err(format!("the server has not read {sent} bytes in {TIMEOUT:?}"));
         }
     }
     // When the server has replied to this PING, it has also handled what it read earlier.

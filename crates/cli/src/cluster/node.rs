@@ -115,7 +115,7 @@ impl Node {
         Ok(Node { session, is, replicas: 0 })
     }
 
-    /// Connects to a node without printing errors. Each wait lasts at most `patience`, unless `-t` sets a different
+    /// Connects to a node without printing errors. Each wait lasts at most `timeout`, unless `-t` sets a different
     /// limit.
     ///
     /// # Errors
@@ -124,11 +124,11 @@ impl Node {
         host: &str,
         port: i64,
         like: &Session,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Node, ConnectFailure> {
         let mut options = like.options.clone();
         (options.host, options.port, options.socket) = (host.to_owned(), port, None);
-        options.patience = options.patience.or(Some(patience));
+        options.timeout = options.timeout.or(Some(timeout));
         let mut session = Session::new(options).map_err(ConnectFailure::Tls)?;
         session.open()?;
         let is = Line { host: host.to_owned(), port, ..Line::default() };

@@ -186,7 +186,7 @@ pub(crate) struct Options {
     pub(crate) port: i64,
     pub(crate) socket: Option<PathBuf>,
     /// How long connecting may take.
-    pub(crate) patience: Option<Duration>,
+    pub(crate) timeout: Option<Duration>,
     pub(crate) user: Option<Vec<u8>>,
     pub(crate) password: Option<Vec<u8>>,
     pub(crate) asks_password: bool,
@@ -246,7 +246,7 @@ impl Options {
             host: "127.0.0.1".to_owned(),
             port: 6379,
             socket: None,
-            patience: None,
+            timeout: None,
             user: None,
             password: None,
             asks_password: false,

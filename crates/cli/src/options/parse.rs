@@ -197,11 +197,11 @@ mod tests {
         assert_eq!(parsed("-i 0.25s x").interval_us, 250_000);
         assert_eq!(parsed("-i abc x").interval_us, 0);
         assert_eq!(parsed("-i -1 x").interval_us, 0);
-        assert_eq!(parsed("-t 0.5 x").patience, Some(std::time::Duration::from_millis(500)));
+        assert_eq!(parsed("-t 0.5 x").timeout, Some(std::time::Duration::from_millis(500)));
         for unlimited in ["0", "-1"] {
-            assert_eq!(parsed(&format!("-t {unlimited} x")).patience, None, "{unlimited}");
+            assert_eq!(parsed(&format!("-t {unlimited} x")).timeout, None, "{unlimited}");
         }
-        assert_eq!(parsed("-t 1e-9 x").patience, Some(std::time::Duration::from_millis(1)));
+        assert_eq!(parsed("-t 1e-9 x").timeout, Some(std::time::Duration::from_millis(1)));
     }
 
     #[test]

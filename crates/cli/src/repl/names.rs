@@ -54,7 +54,7 @@ impl KeyNames {
         let end = Instant::now() + TIME_MAX;
         if self.session.is_none() {
             let mut options = self.options.clone()?;
-            options.patience = Some(TIME_MAX);
+            options.timeout = Some(TIME_MAX);
             let mut session = Session::new(options).ok()?;
             session.open().ok()?;
             self.session = Some(session);

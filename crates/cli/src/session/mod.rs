@@ -161,7 +161,7 @@ impl Session {
             self.in_multi = false;
         }
         (self.is_subscribed, self.speaks_resp3) = (false, false);
-        match Link::open(&self.place(), self.tls.as_ref(), self.options.patience) {
+        match Link::open(&self.place(), self.tls.as_ref(), self.options.timeout) {
             Ok(mut link) => {
                 link.heed(self.interrupts.clone());
                 self.link = Some(link);

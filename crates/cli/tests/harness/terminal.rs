@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 /// How long a text may take to appear.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 const COLUMNS: u16 = 200;
 
 /// A session.
@@ -69,7 +69,7 @@ impl Terminal {
     /// Waits for a text after everything that was expected before. Returns the output in between.
     #[track_caller]
     pub(crate) fn expect(&mut self, text: &str) -> String {
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + TIMEOUT;
         loop {
             if let Some(at) = self.screen[self.seen..].find(text) {
                 let between = self.screen[self.seen..self.seen + at].to_owned();

@@ -29,7 +29,7 @@ pub(super) struct Flight {
     /// The caller's own time limit.
     pub(super) timeout: Option<Duration>,
     /// The maximum time that the request waits for room in the lane.
-    patience: Option<Duration>,
+    queue_timeout: Option<Duration>,
     /// The number of replies to PTTL that precede the reply to the command.
     ttl_replies: usize,
     state: Mutex<State>,
@@ -53,7 +53,7 @@ pub(super) struct FetchPlan {
     pub(super) command: Arc<[u8]>,
     pub(super) ttl_replies: usize,
     pub(super) timeout: Option<Duration>,
-    pub(super) patience: Option<Duration>,
+    pub(super) queue_timeout: Option<Duration>,
 }
 
 impl Flight {
@@ -74,7 +74,7 @@ impl Flight {
             command: plan.command,
             since: Instant::now(),
             timeout: plan.timeout,
-            patience: plan.patience,
+            queue_timeout: plan.queue_timeout,
             ttl_replies: plan.ttl_replies,
             state: Mutex::new(state),
         })
@@ -128,7 +128,7 @@ impl Flight {
     }
 
     fn has_timed_out(&self) -> bool {
-        self.patience.is_some_and(|patience| self.since.elapsed() >= patience)
+        self.queue_timeout.is_some_and(|queue_timeout| self.since.elapsed() >= queue_timeout)
     }
 
     /// Stores the reply, if permitted, and passes it to all waiting callers.

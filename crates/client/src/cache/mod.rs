@@ -360,7 +360,7 @@ impl Inner {
             command: request.body().into(),
             ttl_replies: ttl_keys.len(),
             timeout,
-            patience: timeout.or(self.client.default_timeout()),
+            queue_timeout: timeout.or(self.client.default_timeout()),
         }
     }
 
@@ -371,7 +371,7 @@ impl Inner {
             command: Arc::new([]),
             ttl_replies: 0,
             timeout: Some(self.silence_max),
-            patience: Some(self.silence_max),
+            queue_timeout: Some(self.silence_max),
         };
         Flight::new(&self.store, &self.lane, fetch, None).advance();
     }

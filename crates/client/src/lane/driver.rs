@@ -506,16 +506,16 @@ impl<'a> Link<'a> {
     /// How long the peer may be silent: at least the time limit of the command whose reply comes next.
     fn silence_max(&self) -> Duration {
         let own = self.in_flight.first().and_then(|entry| entry.timeout);
-        let patience = own.or(self.task.shared.bounds.timeout).unwrap_or(Duration::MAX);
-        self.task.silence_max.max(patience)
+        let timeout = own.or(self.task.shared.bounds.timeout).unwrap_or(Duration::MAX);
+        self.task.silence_max.max(timeout)
     }
 
     /// The time without received bytes after which a new connection is tried: at most half of the time limit of the
     /// command whose reply comes next.
     fn probes_after(&self) -> Duration {
         let own = self.in_flight.first().and_then(|entry| entry.timeout);
-        let patience = own.or(self.task.shared.bounds.timeout).unwrap_or(Duration::MAX);
-        self.task.silence_max.min(patience) / 2
+        let timeout = own.or(self.task.shared.bounds.timeout).unwrap_or(Duration::MAX);
+        self.task.silence_max.min(timeout) / 2
     }
 
     /// Opens a new connection to test whether the peer is alive. A server that is merely busy replies on neither

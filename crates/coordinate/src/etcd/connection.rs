@@ -85,14 +85,14 @@ impl EtcdConnection {
             (endpoint.host.as_str(), endpoint.port).to_socket_addrs().map_err(not_sent)?;
         let mut last = ExchangeError::NotSent("the name has no address".to_owned());
         for address in addresses.take(ADDRESSES_MAX) {
-            let patience = limit.left().min(CONNECT_MAX);
+            let timeout = limit.left().min(CONNECT_MAX);
             if limit.stop.is_stopped() {
                 return Err(ExchangeError::Stopped);
             }
-            if patience.is_zero() {
+            if timeout.is_zero() {
                 return Err(ExchangeError::NotSent("no time is left to connect".to_owned()));
             }
-            match TcpStream::connect_timeout(&address, patience) {
+            match TcpStream::connect_timeout(&address, timeout) {
                 Ok(stream) => {
                     stream.set_nodelay(true).map_err(not_sent)?;
                     let Some(tls) = tls else {

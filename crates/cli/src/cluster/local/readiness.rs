@@ -8,7 +8,7 @@ use std::time::Duration;
 /// The number of slots in the format of CLUSTER INFO.
 const ALL_SLOTS: &str = "16384";
 /// A local node that does not reply within this time is considered not ready.
-const PATIENCE: Duration = Duration::from_secs(5);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The state of a starting node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub(super) enum NodeReadiness {
 
 /// Checks the node on a port.
 pub(super) fn probe(port: u16, session: &Session) -> NodeReadiness {
-    let mut node = match Node::reach("127.0.0.1", i64::from(port), session, PATIENCE) {
+    let mut node = match Node::reach("127.0.0.1", i64::from(port), session, REPLY_TIMEOUT) {
         Ok(node) => node,
         Err(ConnectFailure::Rejected(text)) => return NodeReadiness::Refused(text),
         Err(_) => return NodeReadiness::Waiting("it accepts no connection".to_owned()),

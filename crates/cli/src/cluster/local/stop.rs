@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// The interval between checks of a process.
 const LOOK: Duration = Duration::from_millis(20);
 /// A node that does not reply within this time gets a signal instead of a command.
-const PATIENCE: Duration = Duration::from_secs(5);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long nodes may take to shut down. A primary waits up to ten seconds to hand over (`shutdown-timeout`), and then
 /// writes its data.
 const END_MAX: Duration = Duration::from_secs(120);
@@ -73,7 +73,7 @@ struct Ending {
 }
 
 fn connect(node: LocalNode, pid: Pid, task: &Task<'_>) -> Ending {
-    let reached = Node::reach("127.0.0.1", i64::from(node.port), task.session, PATIENCE);
+    let reached = Node::reach("127.0.0.1", i64::from(node.port), task.session, REPLY_TIMEOUT);
     let Ok(mut reached) = reached else {
         return Ending { node, pid, link: None, is_replica: false, retry: None };
     };

@@ -8,7 +8,7 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 /// Time limit for connecting, and for each read.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum number of endpoints to check. Each is checked in a separate thread.
 const ENDPOINTS_MAX: usize = 32;
 /// Maximum bytes of a reply that are read. Its first line is enough.
@@ -51,7 +51,7 @@ fn check(endpoint: &Endpoint, is_tls: bool) -> io::Result<()> {
     let addresses = (endpoint.host.as_str(), endpoint.port).to_socket_addrs()?;
     let mut found = Err(ErrorKind::AddrNotAvailable.into());
     for address in addresses {
-        found = TcpStream::connect_timeout(&address, PATIENCE);
+        found = TcpStream::connect_timeout(&address, TIMEOUT);
         if found.is_ok() {
             break;
         }
@@ -60,8 +60,8 @@ fn check(endpoint: &Endpoint, is_tls: bool) -> io::Result<()> {
     if is_tls {
         return Ok(());
     }
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
     stream.write_all(format!("GET /version HTTP/1.0\r\nHost: {endpoint}\r\n\r\n").as_bytes())?;
     let mut reply = Vec::new();
     stream.take(REPLY_BYTES_MAX).read_to_end(&mut reply)?;

@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Maximum number of nodes to query.
 const NODES_MAX: usize = 4096;
 /// A node that does not reply within this time is considered unreachable.
-const PATIENCE: Duration = Duration::from_secs(3);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// The nodes that one node of the cluster lists.
 #[derive(Debug, Default)]
@@ -64,7 +64,7 @@ impl ClusterFacts {
         let known = own.report.as_ref().ok().and_then(|report| report.known.clone());
         let mut nodes = vec![own];
         for line in others.into_iter().take(NODES_MAX) {
-            let reached = Node::reach(&line.host, line.port, session, PATIENCE);
+            let reached = Node::reach(&line.host, line.port, session, REPLY_TIMEOUT);
             let report = match reached {
                 Ok(mut node) => report(&mut node),
                 Err(failure) => Err(describe(&failure)),
@@ -154,7 +154,7 @@ fn member_for(entry: &mut Node, session: &Session) -> Option<Node> {
     let known = entry.coordinator_report()?;
     let member = known.contact.filter(|_| known.has_topology && !known.is_member)?;
     let port = client_port(&member, session.options.tls);
-    Node::reach(&member.ip, i64::from(port), session, PATIENCE).ok()
+    Node::reach(&member.ip, i64::from(port), session, REPLY_TIMEOUT).ok()
 }
 
 /// The report of a node.

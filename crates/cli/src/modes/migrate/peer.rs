@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 /// Time limit for connecting and for each reply, unless `-t` sets a different one.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A server.
 pub(super) struct Peer {
@@ -35,7 +35,7 @@ impl Peer {
         interrupts: Option<&Rc<Interrupts>>,
     ) -> Result<Peer, String> {
         let mut options = options.at_uri(uri).map_err(|text| format!("{text}: {uri}"))?;
-        options.patience = options.patience.or(Some(PATIENCE));
+        options.timeout = options.timeout.or(Some(TIMEOUT));
         let place = format!("{}:{}", options.host, options.port);
         let scheme = if options.tls { "rediss" } else { "redis" };
         let uri = format!("{scheme}://{place}");

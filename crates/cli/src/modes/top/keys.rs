@@ -30,7 +30,7 @@ const SCAN_TIME: Duration = Duration::from_millis(100);
 /// The weight of a sample after the next one.
 const DECAY: f64 = 0.9;
 /// Time limit for connecting and for each reply, unless `-t` sets a different one.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The keys that have been found so far.
 #[derive(Debug, Default)]
@@ -56,7 +56,7 @@ struct KeyFinder {
 impl KeyFinder {
     fn new(options: &Options) -> Result<KeyFinder, String> {
         let mut options = options.clone();
-        options.patience = options.patience.or(Some(PATIENCE));
+        options.timeout = options.timeout.or(Some(TIMEOUT));
         let mut link = open(&options)?;
         let sample = KeySample::new(&mut link).map_err(|error| error.to_string())?;
         let found = FoundKeys { sample, database: options.database, ..FoundKeys::default() };

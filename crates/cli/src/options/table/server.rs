@@ -7,7 +7,7 @@ use crate::quote::leading_number;
 use std::time::Duration;
 
 /// The shortest time limit that sockets accept.
-const PATIENCE_MIN: Duration = Duration::from_millis(1);
+const TIMEOUT_MIN: Duration = Duration::from_millis(1);
 
 pub(super) const SERVER: Section = Section {
     title: "Connection",
@@ -28,8 +28,8 @@ pub(super) const SERVER: Section = Section {
             "Time limit for connecting and for each reply; 0 for no limit (0).",
             |options, words| {
                 let wanted = seconds(words);
-                let patience = (wanted > 0.0).then(|| Duration::from_secs_f64(wanted));
-                options.patience = patience.map(|patience| patience.max(PATIENCE_MIN));
+                let timeout = (wanted > 0.0).then(|| Duration::from_secs_f64(wanted));
+                options.timeout = timeout.map(|timeout| timeout.max(TIMEOUT_MIN));
                 Ok(())
             },
         ),

@@ -225,8 +225,8 @@ impl Work {
                         round: *round,
                         databases: databases.iter().map(|db| (*db).into()).collect(),
                     });
-                    let patience_ms = core.config.replication.repl_timeout_s.max(1) * 1000;
-                    let until = brisk_reactor::unix_ms() + patience_ms.cast_unsigned();
+                    let timeout_ms = core.config.replication.repl_timeout_s.max(1) * 1000;
+                    let until = brisk_reactor::unix_ms() + timeout_ms.cast_unsigned();
                     self.phase = Phase::Listens(until);
                     Compared::Waits
                 }

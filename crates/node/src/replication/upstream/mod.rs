@@ -70,7 +70,7 @@ const RECONNECT: Duration = Duration::from_millis(50);
 /// How often this server sends its offset to the primary.
 const ACK_PERIOD: Duration = Duration::from_secs(1);
 /// How long the thread waits for the worker to execute the latest part before it sends the offset.
-const ACK_PATIENCE: Duration = Duration::from_millis(2);
+const ACK_WAIT_MAX: Duration = Duration::from_millis(2);
 /// How often a thread that waits for a worker checks that the upstream and the server still exist.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
@@ -369,7 +369,7 @@ impl UpstreamThread {
                 // Wait so that the offset includes the latest part. The primary's PINGs may arrive at the same rate,
                 // each right before an acknowledgement. Without the wait, no acknowledgement would cover the latest
                 // PING.
-                environment.wait(ACK_PATIENCE, &mut |most| stream.wait_for_end(most));
+                environment.wait(ACK_WAIT_MAX, &mut |most| stream.wait_for_end(most));
                 acknowledge(shared, upstream);
                 acknowledged = Moment::now();
             }
