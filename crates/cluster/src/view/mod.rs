@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Facts about a node that the document does not contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct NodeLife {
+pub struct NodeState {
     /// The node has a lease.
     pub is_alive: bool,
     pub no_failover: bool,
@@ -69,7 +69,7 @@ pub struct ClusterView<'v> {
     pub own: &'v Registration,
     /// The facts about each node. A node that is missing here counts as dead; this node is always
     /// alive.
-    pub lives: &'v BTreeMap<NodeId, NodeLife>,
+    pub node_states: &'v BTreeMap<NodeId, NodeState>,
     /// The members that have failed. Other members without a lease are suspected.
     pub failed: &'v BTreeSet<NodeId>,
     pub last_epochs: LastEpochs,
@@ -154,15 +154,15 @@ impl<'v> ClusterView<'v> {
     }
 
     /// The facts about a node that the document does not contain.
-    fn life(&self, node: NodeId) -> NodeLife {
-        let known = self.lives.get(&node).copied().unwrap_or_default();
-        NodeLife { is_alive: known.is_alive || node == self.own.id, ..known }
+    fn node_state(&self, node: NodeId) -> NodeState {
+        let known = self.node_states.get(&node).copied().unwrap_or_default();
+        NodeState { is_alive: known.is_alive || node == self.own.id, ..known }
     }
 
     fn health(&self, node: NodeId) -> NodeHealth {
         if self.failed.contains(&node) {
             NodeHealth::Failed
-        } else if self.life(node).is_alive {
+        } else if self.node_state(node).is_alive {
             NodeHealth::Alive
         } else {
             NodeHealth::Suspected
@@ -185,8 +185,8 @@ impl<'v> ClusterView<'v> {
         let mut entries = Vec::new();
         for shard in &topology.shards {
             let can_serve = |node: &NodeId| {
-                let life = self.life(*node);
-                life.is_alive && !life.is_loading
+                let node_state = self.node_state(*node);
+                node_state.is_alive && !node_state.is_loading
             };
             let replicas = shard.replicas.iter().copied().filter(can_serve);
             let nodes = std::iter::once(shard.primary).chain(replicas);
@@ -226,7 +226,7 @@ impl<'v> ClusterView<'v> {
     fn shards_entry(&self, topology: &Topology, shard: &Shard) -> ShardsEntry {
         let nodes = shard.nodes().filter_map(|id| {
             let member = self.member(topology, id)?;
-            let life = self.life(id);
+            let node_state = self.node_state(id);
             let is_primary = shard.primary == id;
             Some(ShardsNode {
                 id,
@@ -236,10 +236,10 @@ impl<'v> ClusterView<'v> {
                 endpoint: endpoint(member, self.endpoint).to_owned(),
                 hostname: Some(member.host.clone()).filter(|host| !host.is_empty()),
                 role: if is_primary { "master" } else { "replica" },
-                replication_offset: life.offset,
+                replication_offset: node_state.offset,
                 health: match self.health(id) {
                     NodeHealth::Failed => "fail",
-                    _ if !is_primary && life.is_loading => "loading",
+                    _ if !is_primary && node_state.is_loading => "loading",
                     _ => "online",
                 },
             })

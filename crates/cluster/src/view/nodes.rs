@@ -65,7 +65,8 @@ impl ClusterView<'_> {
     /// `id ip:port@bus[,host] flags primary ping pong epoch link [slots…]`.
     fn write_line(&self, text: &mut String, topology: &Topology, shard: &Shard, id: NodeId) {
         let member = self.member(topology, id).cloned().unwrap_or_default();
-        let (life, health, is_primary) = (self.life(id), self.health(id), shard.primary == id);
+        let (node_state, health, is_primary) =
+            (self.node_state(id), self.health(id), shard.primary == id);
         let (ip, port, bus) = (&member.ip, client_port(&member, self.is_tls), member.bus_port());
         let host = if member.host.is_empty() { "" } else { "," };
         // Writing to a string cannot fail.
@@ -76,14 +77,14 @@ impl ClusterView<'_> {
             (!is_primary, "slave"),
             (health == NodeHealth::Suspected, "fail?"),
             (health == NodeHealth::Failed, "fail"),
-            (life.no_failover, "nofailover"),
+            (node_state.no_failover, "nofailover"),
         ];
         let flags: Vec<&str> =
             flags.iter().filter(|(holds, _)| *holds).map(|flag| flag.1).collect();
         let primary = if is_primary { "-".to_owned() } else { shard.primary.to_string() };
         let Term(epoch) = shard.term;
         let link = if health == NodeHealth::Alive { "connected" } else { "disconnected" };
-        let (flags, pong) = (flags.join(","), life.last_report_ms);
+        let (flags, pong) = (flags.join(","), node_state.last_report_ms);
         let _ = write!(text, "{flags} {primary} 0 {pong} {epoch} {link}");
         if is_primary && !shard.slots.is_empty() {
             let _ = write!(text, " {}", shard.slots);

@@ -8,14 +8,14 @@ fn own(n: u8) -> Registration {
 }
 
 /// All four nodes live; the offset of each is 680.
-fn lives() -> BTreeMap<NodeId, NodeLife> {
-    let life = NodeLife {
+fn node_states() -> BTreeMap<NodeId, NodeState> {
+    let node_state = NodeState {
         is_alive: true,
         offset: 680,
         last_report_ms: 1_795_777_223_310,
-        ..NodeLife::default()
+        ..NodeState::default()
     };
-    (1..5).map(|n| (node(n), life)).collect()
+    (1..5).map(|n| (node(n), node_state)).collect()
 }
 
 static NONE: BTreeSet<NodeId> = BTreeSet::new();
@@ -24,12 +24,12 @@ static NONE: BTreeSet<NodeId> = BTreeSet::new();
 fn view<'v>(
     topology: Option<&'v Topology>,
     own: &'v Registration,
-    lives: &'v BTreeMap<NodeId, NodeLife>,
+    node_states: &'v BTreeMap<NodeId, NodeState>,
 ) -> ClusterView<'v> {
     ClusterView {
         topology,
         own,
-        lives,
+        node_states,
         failed: &NONE,
         last_epochs: LastEpochs::default(),
         endpoint: EndpointKind::Ip,
@@ -45,9 +45,9 @@ fn with_host() -> Topology {
 
 #[test]
 fn nodes_has_a_line_per_node_with_the_fields_of_redis() {
-    let (topology, lives, own) = (with_host(), lives(), own(1));
-    let mut dead = lives.clone();
-    dead.insert(node(3), NodeLife { no_failover: true, ..NodeLife::default() });
+    let (topology, node_states, own) = (with_host(), node_states(), own(1));
+    let mut dead = node_states.clone();
+    dead.insert(node(3), NodeState { no_failover: true, ..NodeState::default() });
     let failed = BTreeSet::from([node(3)]);
     let view = ClusterView { failed: &failed, ..view(Some(&topology), &own, &dead) };
     let id = node;
@@ -92,8 +92,9 @@ fn the_own_id_is_read_from_a_file_of_redis() {
 
 #[test]
 fn slots_names_nodes_by_the_preferred_endpoint() {
-    let (topology, lives, own) = (with_host(), lives(), own(1));
-    let of = |endpoint| ClusterView { endpoint, ..view(Some(&topology), &own, &lives) }.slots();
+    let (topology, node_states, own) = (with_host(), node_states(), own(1));
+    let of =
+        |endpoint| ClusterView { endpoint, ..view(Some(&topology), &own, &node_states) }.slots();
     let text = |value: &str| value.to_owned();
     let ip = of(EndpointKind::Ip);
     let shape: Vec<(String, usize)> =
@@ -118,25 +119,25 @@ fn slots_names_nodes_by_the_preferred_endpoint() {
 #[test]
 fn a_loading_or_failed_replica_is_not_in_cluster_slots() {
     let (topology, own) = (three_shards(), own(1));
-    for life in [
-        NodeLife { is_alive: true, is_loading: true, offset: 5, ..NodeLife::default() },
-        NodeLife { offset: 5, ..NodeLife::default() },
+    for node_state in [
+        NodeState { is_alive: true, is_loading: true, offset: 5, ..NodeState::default() },
+        NodeState { offset: 5, ..NodeState::default() },
     ] {
-        let mut lives = lives();
-        lives.insert(node(4), life);
+        let mut node_states = node_states();
+        node_states.insert(node(4), node_state);
         let failed = BTreeSet::from([node(4)]);
-        let failed = if life.is_alive { &NONE } else { &failed };
-        let view = ClusterView { failed, ..view(Some(&topology), &own, &lives) };
-        assert_eq!(view.slots()[0].nodes.len(), 1, "{life:?}");
-        let health = if life.is_alive { "loading" } else { "fail" };
-        assert_eq!(view.shards()[0].nodes[1].health, health, "{life:?}");
+        let failed = if node_state.is_alive { &NONE } else { &failed };
+        let view = ClusterView { failed, ..view(Some(&topology), &own, &node_states) };
+        assert_eq!(view.slots()[0].nodes.len(), 1, "{node_state:?}");
+        let health = if node_state.is_alive { "loading" } else { "fail" };
+        assert_eq!(view.shards()[0].nodes[1].health, health, "{node_state:?}");
     }
 }
 
 #[test]
 fn shards_and_info_describe_the_document() {
-    let (topology, lives, own) = (with_host(), lives(), own(4));
-    let view = view(Some(&topology), &own, &lives);
+    let (topology, node_states, own) = (with_host(), node_states(), own(4));
+    let view = view(Some(&topology), &own, &node_states);
     let view = ClusterView { endpoint: EndpointKind::Unknown, is_tls: true, ..view };
     let shards = view.shards();
     let of_host = &shards[1].nodes[0];
@@ -154,9 +155,9 @@ fn shards_and_info_describe_the_document() {
 
 #[test]
 fn a_node_that_is_not_a_member_shows_only_itself() {
-    let (topology, lives, own) = (three_shards(), lives(), own(9));
+    let (topology, node_states, own) = (three_shards(), node_states(), own(9));
     for topology in [None, Some(&topology)] {
-        let view = view(topology, &own, &lives);
+        let view = view(topology, &own, &node_states);
         let line = format!("{} 127.0.0.1:7009@17009 myself,master - 0 0 0 connected\n", node(9));
         assert_eq!((view.nodes(), view.slots().len()), (line, 0));
         let shards = view.shards();
@@ -184,10 +185,10 @@ fn a_node_that_is_not_a_member_shows_only_itself() {
 
 #[test]
 fn a_member_without_a_lease_is_suspected_until_it_has_failed() {
-    let (topology, mut lives, own) = (three_shards(), lives(), own(1));
-    lives.remove(&node(3));
+    let (topology, mut node_states, own) = (three_shards(), node_states(), own(1));
+    node_states.remove(&node(3));
     let failed = BTreeSet::from([node(3)]);
-    let suspects = view(Some(&topology), &own, &lives);
+    let suspects = view(Some(&topology), &own, &node_states);
     let fails = ClusterView { failed: &failed, ..suspects };
     for (view, flag, health, counts) in [
         (suspects, "master,fail? -", "online", (10_923, 5461, 0)),
@@ -205,11 +206,11 @@ fn a_member_without_a_lease_is_suspected_until_it_has_failed() {
 
 #[test]
 fn a_node_shows_its_own_settings_before_the_document_has_them() {
-    let (topology, lives, mut own) = (three_shards(), lives(), own(1));
+    let (topology, node_states, mut own) = (three_shards(), node_states(), own(1));
     own.member.ip = "10.0.0.9".into();
     own.member.port = 99;
     own.member.host = "host-1.example.com".into();
-    let view = view(Some(&topology), &own, &lives);
+    let view = view(Some(&topology), &own, &node_states);
     assert!(view.nodes().contains(" 10.0.0.9:99@10099,host-1.example.com myself,master "));
     let slots = &view.slots()[0].nodes[0];
     assert_eq!((slots.endpoint.as_deref(), slots.port), (Some("10.0.0.9"), 99));
@@ -220,9 +221,9 @@ fn a_node_shows_its_own_settings_before_the_document_has_them() {
 
 #[test]
 fn a_node_that_has_left_shows_the_epochs_that_it_had() {
-    let (lives, own) = (lives(), own(9));
+    let (node_states, own) = (node_states(), own(9));
     let last_epochs = LastEpochs { document: Epoch(41), term: Term(7) };
-    let view = ClusterView { last_epochs, ..view(None, &own, &lives) };
+    let view = ClusterView { last_epochs, ..view(None, &own, &node_states) };
     let info = view.info(false);
     assert_eq!((info.current_epoch, info.my_epoch, info.size), (Epoch(41), Term(7), 0));
     assert!(view.nodes().ends_with(" myself,master - 0 0 7 connected\n"), "{}", view.nodes());

@@ -38,7 +38,7 @@ use arc_swap::ArcSwap;
 use brisk_cluster::document::{OutsideNode, Registration, Topology};
 use brisk_cluster::id::{NodeId, NodeRun};
 use brisk_cluster::map::{MapRole, SlotMap};
-use brisk_cluster::view::{LastEpochs, NodeLife};
+use brisk_cluster::view::{LastEpochs, NodeState};
 use brisk_structures::poison::EvenPoisoned as _;
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::{BTreeMap, BTreeSet};
@@ -81,7 +81,7 @@ pub struct ClusterState {
     generation: AtomicU64,
     /// The lease deadline in milliseconds of [`boot_ms`]. From this time on, the node serves nothing.
     deadline_ms: AtomicU64,
-    lives: ArcSwap<BTreeMap<NodeId, NodeLife>>,
+    node_states: ArcSwap<BTreeMap<NodeId, NodeState>>,
     outside: ArcSwap<Vec<OutsideNode>>,
     controller: Mutex<Option<NodeId>>,
     writer: OnceLock<Arc<dyn TopologyWriter>>,
@@ -176,7 +176,7 @@ impl ClusterState {
             replacing: Mutex::default(),
             generation: AtomicU64::new(1),
             deadline_ms: AtomicU64::new(NEVER),
-            lives: ArcSwap::default(),
+            node_states: ArcSwap::default(),
             outside: ArcSwap::default(),
             controller: Mutex::default(),
             writer: OnceLock::new(),
@@ -294,13 +294,13 @@ impl ClusterState {
 
     /// The facts about nodes that the document does not contain.
     #[must_use]
-    pub fn lives(&self) -> Arc<BTreeMap<NodeId, NodeLife>> {
-        self.lives.load_full()
+    pub fn node_states(&self) -> Arc<BTreeMap<NodeId, NodeState>> {
+        self.node_states.load_full()
     }
 
     /// Replaces the facts about nodes that the document does not contain.
-    pub fn set_lives(&self, lives: BTreeMap<NodeId, NodeLife>) {
-        self.lives.store(Arc::new(lives));
+    pub fn set_node_states(&self, node_states: BTreeMap<NodeId, NodeState>) {
+        self.node_states.store(Arc::new(node_states));
     }
 
     /// The registered nodes that belong to no shard, at most

@@ -4,7 +4,7 @@ use super::View;
 use brisk_cluster::document::OutsideNode;
 use brisk_cluster::id::NodeId;
 use brisk_cluster::map::{EndpointKind, client_port};
-use brisk_cluster::view::{ClusterView, NodeLife};
+use brisk_cluster::view::{ClusterView, NodeState};
 use brisk_config::Config;
 use brisk_node::cluster::{ClusterState, InForce, endpoint_kind, route_state};
 use brisk_node::core::shared::Shared;
@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering;
 pub(crate) struct NodeView<'s> {
     state: &'s ClusterState,
     in_force: Arc<InForce>,
-    lives: BTreeMap<NodeId, NodeLife>,
+    node_states: BTreeMap<NodeId, NodeState>,
     endpoint: EndpointKind,
     is_tls: bool,
     is_down: bool,
@@ -28,12 +28,12 @@ impl<'s> NodeView<'s> {
     pub(crate) fn new(shared: &'s Shared, config: &Config, is_tls: bool) -> Option<NodeView<'s>> {
         let state = shared.cluster.state()?;
         let in_force = state.in_force();
-        let mut lives = (*state.lives()).clone();
-        let own = own_life(shared, config);
-        lives.insert(in_force.own.id, own);
+        let mut node_states = (*state.node_states()).clone();
+        let own = own_state(shared, config);
+        node_states.insert(in_force.own.id, own);
         let is_down = in_force.map.is_down(&route_state(config, state.is_fenced()));
         let endpoint = endpoint_kind(config);
-        Some(NodeView { state, in_force, lives, endpoint, is_tls, is_down })
+        Some(NodeView { state, in_force, node_states, endpoint, is_tls, is_down })
     }
 
     /// The view from which the contents of replies are computed.
@@ -41,7 +41,7 @@ impl<'s> NodeView<'s> {
         ClusterView {
             topology: self.in_force.topology.as_deref(),
             own: &self.in_force.own,
-            lives: &self.lives,
+            node_states: &self.node_states,
             failed: &self.in_force.failed,
             last_epochs: self.in_force.last_epochs,
             endpoint: self.endpoint,
@@ -59,7 +59,7 @@ impl<'s> NodeView<'s> {
         let lease = self.state.lease_left_ms().map_or(-1, u64::cast_signed);
         let contact = self.state.coordinator_contact_age_ms().map_or(-1, u64::cast_signed);
         let controller = self.state.controller();
-        let registered = self.lives.values().filter(|life| life.is_alive).count();
+        let registered = self.node_states.values().filter(|node| node.is_alive).count();
         let coordinator_state = self.state.coordinator().word().to_owned();
         lines.extend([
             ("cluster_coordinator", kind),
@@ -83,11 +83,11 @@ impl<'s> NodeView<'s> {
 }
 
 /// The facts about this node itself.
-fn own_life(shared: &Shared, config: &Config) -> NodeLife {
+fn own_state(shared: &Shared, config: &Config) -> NodeState {
     let (replication, journal) = (&shared.replication, shared.keyspace.journal());
     let is_replica = shared.conditions.is_replica();
     let is_syncing = is_replica && !replication.upstream.is_up();
-    NodeLife {
+    NodeState {
         is_alive: true,
         no_failover: config.cluster.cluster_replica_no_failover,
         is_loading: shared.conditions.is_loading() || is_syncing,

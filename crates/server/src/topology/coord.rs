@@ -99,7 +99,7 @@ impl Coord {
     pub(super) fn wait(&mut self, limit: Duration) {
         if self.watcher.signal.wait(limit) {
             self.office.look();
-            self.watcher.publish_lives(&self.statuses);
+            self.watcher.publish_node_states(&self.statuses);
         }
     }
 
@@ -189,7 +189,7 @@ impl Coord {
         let statuses = self.watcher.read_statuses()?;
         let now_ms = unix_ms();
         self.statuses = statuses.iter().map(|(id, one)| (*id, (one.clone(), now_ms))).collect();
-        self.watcher.publish_lives(&self.statuses);
+        self.watcher.publish_node_states(&self.statuses);
         Ok(statuses)
     }
 }

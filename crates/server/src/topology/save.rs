@@ -53,11 +53,11 @@ impl TopologyWatcher {
     /// Writes `nodes.conf`.
     pub(super) fn write_nodes_file(&self) {
         let files = self.files.lock().even_poisoned();
-        let (in_force, lives) = (self.state.in_force(), self.state.lives());
+        let (in_force, node_states) = (self.state.in_force(), self.state.node_states());
         let view = ClusterView {
             topology: in_force.topology.as_deref(),
             own: &in_force.own,
-            lives: &lives,
+            node_states: &node_states,
             failed: &in_force.failed,
             last_epochs: in_force.last_epochs,
             endpoint: EndpointKind::Ip,

@@ -8,7 +8,7 @@ use brisk_cluster::document::{
 };
 use brisk_cluster::id::{NodeId, ShardId};
 use brisk_cluster::map::MapRole;
-use brisk_cluster::view::NodeLife;
+use brisk_cluster::view::NodeState;
 use brisk_coordinate::error::CoordinatorError;
 use brisk_node::cluster::{StatusReporter, boot_ms};
 use brisk_reactor::unix_ms;
@@ -109,11 +109,11 @@ impl TopologyWatcher {
 
     /// Publishes the state of the nodes for CLUSTER NODES and similar commands. `statuses` are the last reports, each
     /// with its arrival time in Unix ms.
-    pub(super) fn publish_lives(&self, statuses: &BTreeMap<NodeId, (NodeStatus, u64)>) {
+    pub(super) fn publish_node_states(&self, statuses: &BTreeMap<NodeId, (NodeStatus, u64)>) {
         if self.is_static() {
             return self.set_all_alive();
         }
-        let life = |(id, node): (&NodeId, &Registration)| {
+        let node_state = |(id, node): (&NodeId, &Registration)| {
             let report =
                 statuses.get(id).filter(|(status, _)| status.incarnation == node.incarnation);
             let (is_loading, offset, last_report_ms) = match report {
@@ -121,10 +121,10 @@ impl TopologyWatcher {
                 None => (false, 0, 0),
             };
             let no_failover = node.no_failover;
-            (*id, NodeLife { is_alive: true, no_failover, is_loading, offset, last_report_ms })
+            (*id, NodeState { is_alive: true, no_failover, is_loading, offset, last_report_ms })
         };
         let registered = self.registered();
-        self.state.set_lives(registered.iter().map(life).collect());
+        self.state.set_node_states(registered.iter().map(node_state).collect());
         let in_force = self.state.in_force();
         let is_member = |id: &NodeId| {
             in_force.topology.as_deref().is_some_and(|topology| topology.members.contains_key(id))

@@ -23,7 +23,7 @@ use brisk_cluster::failover::{
 };
 use brisk_cluster::id::{ChangeId, NodeId, NodeRun, ShardId};
 use brisk_cluster::map::MapRole;
-use brisk_cluster::view::NodeLife;
+use brisk_cluster::view::NodeState;
 use brisk_coordinate::error::CoordinatorError;
 use brisk_coordinate::setting::CoordinatorSetting;
 use brisk_coordinate::values::{
@@ -571,7 +571,7 @@ impl TopologyWatcher {
     pub(super) fn set_all_alive(&self) {
         let in_force = self.state.in_force();
         let members = in_force.topology.iter().flat_map(|topology| topology.members.keys());
-        let alive = |id: &NodeId| (*id, NodeLife { is_alive: true, ..NodeLife::default() });
-        self.state.set_lives(members.map(alive).collect());
+        let alive = |id: &NodeId| (*id, NodeState { is_alive: true, ..NodeState::default() });
+        self.state.set_node_states(members.map(alive).collect());
     }
 }

@@ -218,7 +218,7 @@ fn check_planned(call: &Call<'_>) -> Result<()> {
     let shard = view.topology.map(|topology| failover_shard(topology, view.own.id));
     let shard = shard.unwrap_or(Err(ChangeError::FailoverAtPrimary));
     let primary = shard.map_err(|error| CommandError::text(error.to_string()))?.primary;
-    let is_alive = view.lives.get(&primary).is_some_and(|life| life.is_alive);
+    let is_alive = view.node_states.get(&primary).is_some_and(|node| node.is_alive);
     if is_alive {
         return Ok(());
     }
