@@ -5,8 +5,8 @@ use super::{DOCUMENT_BYTES_MAX, DocumentError, Member, NodeContents};
 use crate::id::NodeId;
 use serde::{Deserialize, Serialize};
 
-/// Maximum number of nodes that [`CoordinatorReport::outside`] and INFO show.
-pub const OUTSIDE_MAX: usize = 100;
+/// Maximum number of nodes that [`CoordinatorReport::unassigned`] and INFO show.
+pub const UNASSIGNED_MAX: usize = 100;
 
 /// The facts that a node has from its coordinator.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -25,9 +25,9 @@ pub struct CoordinatorReport {
     pub has_topology: bool,
     /// The topology contains this node.
     pub is_member: bool,
-    /// Registered nodes that the topology does not contain, at most [`OUTSIDE_MAX`].
-    #[serde(default)]
-    pub outside: Vec<OutsideNode>,
+    /// Registered nodes that the topology does not contain, at most [`UNASSIGNED_MAX`].
+    #[serde(default, rename = "outside")]
+    pub unassigned: Vec<UnassignedNode>,
     /// A registered member.
     pub contact: Option<Member>,
     /// The coordinator had a topology and has lost it.
@@ -38,7 +38,7 @@ pub struct CoordinatorReport {
 
 /// A registered node that is in no shard.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct OutsideNode {
+pub struct UnassignedNode {
     pub id: NodeId,
     pub member: Member,
     pub contents: NodeContents,

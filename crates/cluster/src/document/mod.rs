@@ -15,7 +15,7 @@ mod coordination;
 mod report;
 
 pub use check::{DocumentError, InstallError, check, check_installation};
-pub use coordination::{CoordinatorReport, OUTSIDE_MAX, OutsideNode};
+pub use coordination::{CoordinatorReport, UNASSIGNED_MAX, UnassignedNode};
 pub use report::{Dataset, NodeContents, NodeRole, NodeStatus, REPORT_BYTES_MAX, Registration};
 
 use crate::id::{ChangeId, Epoch, MigrationId, NodeId, NodeRun, ShardId, Term};

@@ -35,7 +35,7 @@ pub use worker::{WorkerCluster, endpoint_kind, route_state};
 pub use writer::{ChangeBasis, CommitError, StatusReporter, TopologyWriter};
 
 use arc_swap::ArcSwap;
-use brisk_cluster::document::{OutsideNode, Registration, Topology};
+use brisk_cluster::document::{Registration, Topology, UnassignedNode};
 use brisk_cluster::id::{NodeId, NodeRun};
 use brisk_cluster::map::{MapRole, SlotMap};
 use brisk_cluster::view::{LastEpochs, NodeState};
@@ -82,7 +82,7 @@ pub struct ClusterState {
     /// The lease deadline in milliseconds of [`boot_ms`]. From this time on, the node serves nothing.
     deadline_ms: AtomicU64,
     node_states: ArcSwap<BTreeMap<NodeId, NodeState>>,
-    outside: ArcSwap<Vec<OutsideNode>>,
+    unassigned: ArcSwap<Vec<UnassignedNode>>,
     controller: Mutex<Option<NodeId>>,
     writer: OnceLock<Arc<dyn TopologyWriter>>,
     /// Messages of PUBLISH that are to be sent to other nodes.
@@ -177,7 +177,7 @@ impl ClusterState {
             generation: AtomicU64::new(1),
             deadline_ms: AtomicU64::new(NEVER),
             node_states: ArcSwap::default(),
-            outside: ArcSwap::default(),
+            unassigned: ArcSwap::default(),
             controller: Mutex::default(),
             writer: OnceLock::new(),
             forward: ForwardQueue::default(),
@@ -304,15 +304,15 @@ impl ClusterState {
     }
 
     /// The registered nodes that belong to no shard, at most
-    /// [`OUTSIDE_MAX`](brisk_cluster::document::OUTSIDE_MAX).
+    /// [`UNASSIGNED_MAX`](brisk_cluster::document::UNASSIGNED_MAX).
     #[must_use]
-    pub fn outside(&self) -> Arc<Vec<OutsideNode>> {
-        self.outside.load_full()
+    pub fn unassigned(&self) -> Arc<Vec<UnassignedNode>> {
+        self.unassigned.load_full()
     }
 
     /// Replaces the registered nodes that belong to no shard.
-    pub fn set_outside(&self, nodes: Vec<OutsideNode>) {
-        self.outside.store(Arc::new(nodes));
+    pub fn set_unassigned(&self, nodes: Vec<UnassignedNode>) {
+        self.unassigned.store(Arc::new(nodes));
     }
 
     /// The node that is the controller, as far as this node knows.

@@ -1,7 +1,7 @@
 //! INFO cluster, and the facts about cluster mode that CLUSTER INFO, INFO brisk and the metrics share.
 
 use super::View;
-use brisk_cluster::document::OutsideNode;
+use brisk_cluster::document::UnassignedNode;
 use brisk_cluster::id::NodeId;
 use brisk_cluster::map::{EndpointKind, client_port};
 use brisk_cluster::view::{ClusterView, NodeState};
@@ -107,7 +107,7 @@ pub(super) fn write_state(view: &View<'_>, text: &mut Text) {
         text.word(name, &value);
     }
     if let Some(state) = view.shared.cluster.state() {
-        for (at, OutsideNode { id, member, contents }) in state.outside().iter().enumerate() {
+        for (at, UnassignedNode { id, member, contents }) in state.unassigned().iter().enumerate() {
             let (ip, port, contents) = (&member.ip, client_port(member, false), contents.word());
             let value = format!("id={id},ip={ip},port={port},contents={contents}");
             text.word(&format!("cluster_outside{at}"), &value);

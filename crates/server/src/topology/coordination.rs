@@ -26,7 +26,7 @@ impl TopologyWatcher {
             forms_with: shards.saturating_mul(replicas.saturating_add(1)),
             has_topology: topology.is_some_and(|topology| !topology.members.is_empty()),
             is_member: is_member(&&in_force.own),
-            outside: (*self.state.outside()).clone(),
+            unassigned: (*self.state.unassigned()).clone(),
             contact: registered.values().find(is_member).map(|node| node.member.clone()),
             is_lost: matches!(rejection, Some(InstallError::Disappeared(_))),
             rejection: rejection.map(|error| error.to_string()),

@@ -4,7 +4,7 @@ use super::identity::node_id;
 use super::role;
 use super::watcher::TopologyWatcher;
 use brisk_cluster::document::{
-    Dataset, NodeContents, NodeRole, NodeStatus, OUTSIDE_MAX, OutsideNode, Registration,
+    Dataset, NodeContents, NodeRole, NodeStatus, Registration, UNASSIGNED_MAX, UnassignedNode,
 };
 use brisk_cluster::id::{NodeId, ShardId};
 use brisk_cluster::map::MapRole;
@@ -129,12 +129,12 @@ impl TopologyWatcher {
         let is_member = |id: &NodeId| {
             in_force.topology.as_deref().is_some_and(|topology| topology.members.contains_key(id))
         };
-        let outside = registered.iter().filter(|(id, _)| !is_member(id)).take(OUTSIDE_MAX);
-        let outside = outside.map(|(id, node)| OutsideNode {
+        let unassigned = registered.iter().filter(|(id, _)| !is_member(id)).take(UNASSIGNED_MAX);
+        let unassigned = unassigned.map(|(id, node)| UnassignedNode {
             id: *id,
             member: node.member.clone(),
             contents: NodeContents::reported(statuses.get(id).map(|(status, _)| status), node),
         });
-        self.state.set_outside(outside.collect());
+        self.state.set_unassigned(unassigned.collect());
     }
 }

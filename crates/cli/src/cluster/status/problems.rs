@@ -4,7 +4,7 @@ use super::etcd::EtcdEndpoint;
 use super::facts::{ClusterFacts, NodeFacts, NodeReport};
 use crate::cluster::SLOTS;
 use crate::cluster::node::ranges;
-use brisk_cluster::document::{CoordinatorReport, NodeContents, OutsideNode};
+use brisk_cluster::document::{CoordinatorReport, NodeContents, UnassignedNode};
 use brisk_cluster::map::client_port;
 use std::collections::BTreeSet;
 
@@ -35,7 +35,7 @@ impl ClusterFacts {
         }
         let entry = self.primaries().find(|node| node.report.is_ok()).map(NodeFacts::place);
         if let Some(known) = &self.known {
-            let unused = known.outside.iter();
+            let unused = known.unassigned.iter();
             warnings.extend(
                 unused.filter_map(|node| unused_node(known, node, entry.as_deref(), is_tls)),
             );
@@ -114,7 +114,7 @@ impl ClusterFacts {
 /// The line for a registered node that is in no shard. `entry` is the address of a primary that replies.
 fn unused_node(
     known: &CoordinatorReport,
-    node: &OutsideNode,
+    node: &UnassignedNode,
     entry: Option<&str>,
     is_tls: bool,
 ) -> Option<String> {
