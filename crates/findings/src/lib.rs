@@ -9,4 +9,4 @@
 pub mod report;
 pub mod rules;
 
-pub use report::{Finding, State, amount};
+pub use report::{Finding, Severity, amount};

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 /// The severity of a finding, from good to bad.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum State {
+pub enum Severity {
     /// Nothing to report.
     Ok,
     /// Worth knowing.
@@ -15,15 +15,15 @@ pub enum State {
     Problem,
 }
 
-impl State {
+impl Severity {
     /// The word that is printed for it.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
-            State::Ok => "ok",
-            State::Note => "note",
-            State::Warning => "warning",
-            State::Problem => "problem",
+            Severity::Ok => "ok",
+            Severity::Note => "note",
+            Severity::Warning => "warning",
+            Severity::Problem => "problem",
         }
     }
 }
@@ -34,7 +34,7 @@ pub struct Finding {
     /// The checked part.
     pub topic: &'static str,
     /// How bad it is.
-    pub state: State,
+    pub severity: Severity,
     /// The observed state.
     pub what: String,
     /// The consequence, unless it is obvious.
@@ -44,32 +44,32 @@ pub struct Finding {
 }
 
 impl Finding {
-    fn new(state: State, topic: &'static str, what: String) -> Finding {
-        Finding { topic, state, what, means: String::new(), todo: String::new() }
+    fn new(severity: Severity, topic: &'static str, what: String) -> Finding {
+        Finding { topic, severity, what, means: String::new(), todo: String::new() }
     }
 
     /// Creates a finding without a problem.
     #[must_use]
     pub fn ok(topic: &'static str, what: String) -> Finding {
-        Finding::new(State::Ok, topic, what)
+        Finding::new(Severity::Ok, topic, what)
     }
 
     /// Creates a note.
     #[must_use]
     pub fn note(topic: &'static str, what: String) -> Finding {
-        Finding::new(State::Note, topic, what)
+        Finding::new(Severity::Note, topic, what)
     }
 
     /// Creates a warning.
     #[must_use]
     pub fn warning(topic: &'static str, what: String) -> Finding {
-        Finding::new(State::Warning, topic, what)
+        Finding::new(Severity::Warning, topic, what)
     }
 
     /// Creates a problem.
     #[must_use]
     pub fn problem(topic: &'static str, what: String) -> Finding {
-        Finding::new(State::Problem, topic, what)
+        Finding::new(Severity::Problem, topic, what)
     }
 
     /// Adds the consequence.
@@ -90,7 +90,7 @@ impl Finding {
 /// Reports whether one of the findings is a problem.
 #[must_use]
 pub fn has_problem(findings: &[Finding]) -> bool {
-    findings.iter().any(|finding| finding.state == State::Problem)
+    findings.iter().any(|finding| finding.severity == Severity::Problem)
 }
 
 /// Formats findings for people: a line for each finding, followed by the consequence and the remedy.
@@ -99,7 +99,7 @@ pub fn text(findings: &[Finding]) -> String {
     let mut out = String::new();
     // Writing to a string cannot fail.
     for finding in findings {
-        _ = writeln!(out, "{:<8} {:<16} {}", finding.state.word(), finding.topic, finding.what);
+        _ = writeln!(out, "{:<8} {:<16} {}", finding.severity.word(), finding.topic, finding.what);
         if !finding.means.is_empty() {
             _ = writeln!(out, "{:25} {}", "", finding.means);
         }
@@ -107,8 +107,8 @@ pub fn text(findings: &[Finding]) -> String {
             _ = writeln!(out, "{:25} To do: {}", "", finding.todo);
         }
     }
-    let count = |state| findings.iter().filter(|finding| finding.state == state).count();
-    let (problems, warnings) = (count(State::Problem), count(State::Warning));
+    let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
+    let (problems, warnings) = (count(Severity::Problem), count(Severity::Warning));
     _ = writeln!(out, "\nproblems: {problems}, warnings: {warnings}, checks: {}", findings.len());
     out
 }
@@ -116,7 +116,7 @@ pub fn text(findings: &[Finding]) -> String {
 /// Formats a finding as one line with its line end: severity, topic, state, consequence, and remedy.
 #[must_use]
 pub fn line(finding: &Finding) -> String {
-    let mut line = format!("{:<8} {:<12} {}", finding.state.word(), finding.topic, finding.what);
+    let mut line = format!("{:<8} {:<12} {}", finding.severity.word(), finding.topic, finding.what);
     if !finding.means.is_empty() {
         let means = finding.means.trim_end_matches('.');
         _ = write!(line, ". {means}");
@@ -136,7 +136,7 @@ pub fn json(findings: &[Finding]) -> String {
         .map(|finding| {
             let fields = [
                 ("topic", finding.topic),
-                ("state", finding.state.word()),
+                ("state", finding.severity.word()),
                 ("what", &finding.what),
                 ("means", &finding.means),
                 ("todo", &finding.todo),

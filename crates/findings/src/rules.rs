@@ -126,19 +126,19 @@ pub fn nothing_saved(has_save_points: bool, has_aof: bool) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::State::{self, Note, Ok, Problem, Warning};
+    use crate::report::Severity::{self, Note, Ok, Problem, Warning};
 
     #[test]
     fn open_access_is_a_problem_unless_the_server_is_local_or_protected() {
-        let state = |bind: &str, is_open, is_protected| {
+        let severity = |bind: &str, is_open, is_protected| {
             let bind = bind.split(' ').map(str::to_owned).collect();
             let facts = Access { bind, has_port: true, is_open, is_protected };
-            access(&facts, Setting::Running).state
+            access(&facts, Setting::Running).severity
         };
-        assert_eq!(state("127.0.0.1 -::1", true, false), Ok);
-        assert_eq!(state("10.0.0.1", true, true), Note);
-        assert_eq!(state("* -::*", true, false), Problem);
-        assert_eq!(state("* -::*", false, false), Ok);
+        assert_eq!(severity("127.0.0.1 -::1", true, false), Ok);
+        assert_eq!(severity("10.0.0.1", true, true), Note);
+        assert_eq!(severity("* -::*", true, false), Problem);
+        assert_eq!(severity("* -::*", false, false), Ok);
     }
 
     #[test]
@@ -150,12 +150,12 @@ mod tests {
 
     #[test]
     fn short_passwords_and_missing_persistence_are_reported() {
-        let state = |finding: Option<Finding>| finding.map(|finding| finding.state);
-        assert_eq!([password(0), password(16)].map(state), [None::<State>, None]);
-        assert_eq!(state(password(15)), Some(Warning));
-        assert_eq!(state(nothing_saved(false, false)), Some(Note));
+        let severity = |finding: Option<Finding>| finding.map(|finding| finding.severity);
+        assert_eq!([password(0), password(16)].map(severity), [None::<Severity>, None]);
+        assert_eq!(severity(password(15)), Some(Warning));
+        assert_eq!(severity(nothing_saved(false, false)), Some(Note));
         assert_eq!(
-            [nothing_saved(true, false), nothing_saved(false, true)].map(state),
+            [nothing_saved(true, false), nothing_saved(false, true)].map(severity),
             [None, None]
         );
     }

@@ -151,7 +151,7 @@ fn speed(times: Vec<Duration>, config: &Config) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use brisk_findings::State::{Ok, Problem, Warning};
+    use brisk_findings::Severity::{Ok, Problem, Warning};
     use brisk_testkit::TempDir;
 
     /// The format of Linux 6.1, with an optional field, a blank in a name, and a mount on top of another mount.
@@ -173,31 +173,31 @@ mod tests {
             assert_eq!(type_of(MOUNTS, Path::new(path)), kind, "{path}");
         }
         assert_eq!(type_of("", Path::new("/")), None);
-        let state = |path, keeps| file_system(MOUNTS, Path::new(path), keeps).unwrap().state;
-        assert_eq!((state("/tmp", true), state("/tmp", false)), (Problem, Ok));
-        assert_eq!((state("/mnt/my share", true), state("/data", true)), (Warning, Ok));
+        let severity = |path, keeps| file_system(MOUNTS, Path::new(path), keeps).unwrap().severity;
+        assert_eq!((severity("/tmp", true), severity("/tmp", false)), (Problem, Ok));
+        assert_eq!((severity("/mnt/my share", true), severity("/data", true)), (Warning, Ok));
     }
 
     #[test]
     fn room_is_compared_with_what_may_be_written() {
         let mut config = Config::default();
         config.memory.maxmemory = 4 << 30;
-        assert_eq!(room(5 << 30, &config, true).state, Ok);
-        assert_eq!(room(3 << 30, &config, true).state, Warning);
+        assert_eq!(room(5 << 30, &config, true).severity, Ok);
+        assert_eq!(room(3 << 30, &config, true).severity, Warning);
         config.persistence.appendonly = true;
-        assert_eq!(room(5 << 30, &config, true).state, Warning);
-        assert_eq!(room(1 << 20, &config, true).state, Problem);
-        assert_eq!(room(0, &config, false).state, Ok);
+        assert_eq!(room(5 << 30, &config, true).severity, Warning);
+        assert_eq!(room(1 << 20, &config, true).severity, Problem);
+        assert_eq!(room(0, &config, false).severity, Ok);
     }
 
     #[test]
     fn a_slow_disk_matters_only_with_an_append_only_file() {
         let mut config = Config::default();
         let times = || vec![Duration::from_millis(30); 4];
-        assert_eq!(speed(times(), &config).state, Ok);
+        assert_eq!(speed(times(), &config).severity, Ok);
         config.persistence.appendonly = true;
-        assert_eq!(speed(times(), &config).state, Warning);
-        assert_eq!(speed(vec![Duration::from_millis(2); 4], &config).state, Ok);
+        assert_eq!(speed(times(), &config).severity, Warning);
+        assert_eq!(speed(vec![Duration::from_millis(2); 4], &config).severity, Ok);
     }
 
     #[test]
@@ -207,6 +207,9 @@ mod tests {
         assert_eq!(std::fs::read_dir(dir.path("")).unwrap().count(), 0);
         let error = try_disk(&dir.path("nowhere")).unwrap_err();
         let finding = unwritable(&dir.path("nowhere"), &error, true);
-        assert!(finding.state == Problem && finding.what.contains("No such file"), "{finding:?}");
+        assert!(
+            finding.severity == Problem && finding.what.contains("No such file"),
+            "{finding:?}"
+        );
     }
 }

@@ -226,7 +226,7 @@ fn memory_limit(machine: &Machine) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use brisk_findings::State::{self, Note, Ok, Problem, Warning};
+    use brisk_findings::Severity::{self, Note, Ok, Problem, Warning};
 
     /// The format of `/proc/self/limits` in Linux 6.1.
     fn limits(soft: &str, hard: &str) -> String {
@@ -237,12 +237,12 @@ mod tests {
         )
     }
 
-    fn state(finding: Option<Finding>) -> Option<State> {
+    fn severity(finding: Option<Finding>) -> Option<Severity> {
         if let Some(finding) = &finding {
             // Every warning states a remedy.
-            assert!(finding.state <= Note || !finding.todo.is_empty(), "{finding:?}");
+            assert!(finding.severity <= Note || !finding.todo.is_empty(), "{finding:?}");
         }
-        finding.map(|finding| finding.state)
+        finding.map(|finding| finding.severity)
     }
 
     #[test]
@@ -255,27 +255,27 @@ mod tests {
             ("unlimited", "unlimited", Some(Ok)),
             ("x", "y", None),
         ] {
-            assert_eq!(state(open_files(&limits(soft, hard), &config)), wanted, "{soft} {hard}");
+            assert_eq!(severity(open_files(&limits(soft, hard), &config)), wanted, "{soft} {hard}");
         }
         assert_eq!(open_files("", &config), None);
     }
 
     #[test]
     fn settings_of_the_kernel_are_judged_by_their_texts() {
-        assert_eq!(state(backlog("128\n", 511)), Some(Warning));
-        assert_eq!(state(backlog("4096\n", 511)), Some(Ok));
-        assert_eq!(state(huge_pages("[always] madvise never\n")), Some(Warning));
-        assert_eq!(state(huge_pages("always [madvise] never\n")), Some(Ok));
+        assert_eq!(severity(backlog("128\n", 511)), Some(Warning));
+        assert_eq!(severity(backlog("4096\n", 511)), Some(Ok));
+        assert_eq!(severity(huge_pages("[always] madvise never\n")), Some(Warning));
+        assert_eq!(severity(huge_pages("always [madvise] never\n")), Some(Ok));
         assert_eq!(huge_pages(""), None);
         let texts = ["0\n", "1\n", "2\n", ""];
-        let states = texts.map(|text| state(overcommit(text)));
-        assert_eq!(states, [Some(Ok), Some(Ok), Some(Warning), None]);
+        let severities = texts.map(|text| severity(overcommit(text)));
+        assert_eq!(severities, [Some(Ok), Some(Ok), Some(Warning), None]);
         let sources = ["tsc\n", "kvm-clock\n", "hpet\n", "acpi_pm\n", ""];
-        let states = sources.map(|text| state(clock_source(text)));
-        assert_eq!(states, [Some(Ok), Some(Ok), Some(Warning), Some(Warning), None]);
+        let severities = sources.map(|text| severity(clock_source(text)));
+        assert_eq!(severities, [Some(Ok), Some(Ok), Some(Warning), Some(Warning), None]);
         let releases = ["6.1.0-13-amd64\n", "3.10.0-1160.el7.x86_64\n", "odd"];
-        let states = releases.map(|text| state(kernel(text)));
-        assert_eq!(states, [Some(Ok), Some(Warning), None]);
+        let severities = releases.map(|text| severity(kernel(text)));
+        assert_eq!(severities, [Some(Ok), Some(Warning), None]);
     }
 
     fn with_memory(total: u64, swap: u64, swap_free: u64) -> Machine {
@@ -288,12 +288,12 @@ mod tests {
 
     #[test]
     fn swap_is_a_warning_once_it_is_used() {
-        assert_eq!(state(swap(&with_memory(1000, 0, 0))), Some(Ok));
+        assert_eq!(severity(swap(&with_memory(1000, 0, 0))), Some(Ok));
         let mut machine = with_memory(1000, 1000, 1000);
-        assert_eq!(state(swap(&machine)), Some(Note));
+        assert_eq!(severity(swap(&machine)), Some(Note));
         machine.swappiness = "1\n".to_owned();
-        assert_eq!(state(swap(&machine)), Some(Ok));
-        assert_eq!(state(swap(&with_memory(1000, 1000, 500))), Some(Warning));
+        assert_eq!(severity(swap(&machine)), Some(Ok));
+        assert_eq!(severity(swap(&with_memory(1000, 1000, 500))), Some(Warning));
         assert_eq!(swap(&Machine::default()), None);
     }
 
@@ -302,22 +302,22 @@ mod tests {
         let mut config = Config::default();
         config.process.threads.configured = 4;
         let mut machine = with_memory(1000, 0, 0);
-        assert_eq!(state(processors(&machine, &config)), Some(Ok));
+        assert_eq!(severity(processors(&machine, &config)), Some(Ok));
         machine.cgroup.processors = Some(1.5);
         let found = processors(&machine, &config);
         assert_eq!(found.as_ref().map(|found| found.todo.as_str()), Some("set threads 1"));
-        assert_eq!(state(found), Some(Warning));
+        assert_eq!(severity(found), Some(Warning));
         (machine.cgroup.processors, machine.processors) = (None, 2);
-        assert_eq!(state(processors(&machine, &config)), Some(Warning));
+        assert_eq!(severity(processors(&machine, &config)), Some(Warning));
     }
 
     #[test]
     fn a_control_group_may_leave_less_memory_than_the_machine_has() {
         let mut machine = with_memory(1000, 0, 0);
         assert_eq!(machine.memory_total(), Some(1_024_000));
-        assert_eq!(state(memory_limit(&machine)), Some(Ok));
+        assert_eq!(severity(memory_limit(&machine)), Some(Ok));
         machine.cgroup.memory = Some(512_000);
         assert_eq!(machine.memory_total(), Some(512_000));
-        assert_eq!(state(memory_limit(&machine)), Some(Note));
+        assert_eq!(severity(memory_limit(&machine)), Some(Note));
     }
 }

@@ -131,19 +131,19 @@ fn tls(config: &Config) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use brisk_findings::State::{Note, Ok, Problem, Warning};
+    use brisk_findings::Severity::{Note, Ok, Problem, Warning};
 
     #[test]
     fn open_access_is_a_problem() {
         let mut config = Config::default();
-        assert_eq!(access(&config).state, Ok);
+        assert_eq!(access(&config).severity, Ok);
         config.network.bind = vec!["10.0.0.1".to_owned(), "-::1".to_owned()];
-        assert_eq!(access(&config).state, Note);
+        assert_eq!(access(&config).severity, Note);
         config.network.protected_mode = false;
-        assert_eq!(access(&config).state, Problem);
+        assert_eq!(access(&config).severity, Problem);
         config.security.requirepass = "secret".into();
-        assert_eq!(access(&config).state, Ok);
-        assert_eq!(password(&config).map(|found| found.state), Some(Warning));
+        assert_eq!(access(&config).severity, Ok);
+        assert_eq!(password(&config).map(|found| found.severity), Some(Warning));
         config.security.requirepass = "0123456789abcdef".into();
         assert_eq!(password(&config), None);
     }
@@ -156,8 +156,8 @@ mod tests {
         config.security.requirepass = "0123456789abcdef".into();
         let mut found = |line: &str| {
             config.security.users = vec![line.split(' ').map(Into::into).collect()];
-            let states = [Some(access(&config)), ineffective_password(&config)];
-            states.map(|finding| finding.map(|finding| finding.state))
+            let severities = [Some(access(&config)), ineffective_password(&config)];
+            severities.map(|finding| finding.map(|finding| finding.severity))
         };
         let ignored = [Some(Problem), Some(Warning)];
         assert_eq!(found("default on nopass ~* +@all"), ignored);
@@ -170,18 +170,18 @@ mod tests {
         assert_eq!(found("alice on nopass ~* +@all"), kept);
         // Rules of other users do not protect the default user.
         config.security.requirepass = "".into();
-        assert_eq!(access(&config).state, Problem);
+        assert_eq!(access(&config).severity, Problem);
     }
 
     #[test]
     fn the_memory_limit_is_compared_with_the_total_memory() {
         let maxmemory = |bytes, total| rules::maxmemory(bytes, total, Setting::File);
-        let state = |bytes, total| maxmemory(bytes, total).map(|found| found.state);
-        assert_eq!(state(0, Some(1 << 30)), Some(Warning));
-        assert_eq!(state(1 << 29, Some(1 << 30)), Some(Ok));
-        assert_eq!(state(1000 << 20, Some(1 << 30)), Some(Warning));
-        assert_eq!(state(2 << 30, Some(1 << 30)), Some(Problem));
-        assert_eq!(state(5, None), None);
+        let severity = |bytes, total| maxmemory(bytes, total).map(|found| found.severity);
+        assert_eq!(severity(0, Some(1 << 30)), Some(Warning));
+        assert_eq!(severity(1 << 29, Some(1 << 30)), Some(Ok));
+        assert_eq!(severity(1000 << 20, Some(1 << 30)), Some(Warning));
+        assert_eq!(severity(2 << 30, Some(1 << 30)), Some(Problem));
+        assert_eq!(severity(5, None), None);
         assert_eq!(
             maxmemory(0, Some(1000 << 20)).unwrap().todo.split(',').next(),
             Some("set maxmemory 800mb")
@@ -194,13 +194,13 @@ mod tests {
         config.network.http_port = 9121;
         assert_eq!(http(&config), None);
         config.network.http_bind = vec!["*".to_owned()];
-        assert_eq!(http(&config).unwrap().state, Warning);
+        assert_eq!(http(&config).unwrap().severity, Warning);
         config.network.http_password = "secret".into();
-        assert_eq!(http(&config).unwrap().state, Note);
+        assert_eq!(http(&config).unwrap().severity, Note);
         config.network.http_tls = true;
-        assert_eq!(http(&config).unwrap().state, Ok);
+        assert_eq!(http(&config).unwrap().severity, Ok);
         // There is no certificate.
-        assert_eq!(tls(&config).unwrap().state, Problem);
+        assert_eq!(tls(&config).unwrap().severity, Problem);
     }
 
     #[test]
@@ -211,7 +211,7 @@ mod tests {
         config.cluster.cluster_enabled = true;
         assert_eq!(effects(&config), None);
         config.memory.activedefrag = true;
-        assert_eq!(nothing_saved(&config).unwrap().state, Note);
+        assert_eq!(nothing_saved(&config).unwrap().severity, Note);
         assert!(effects(&config).unwrap().what.ends_with(": activedefrag"));
     }
 }

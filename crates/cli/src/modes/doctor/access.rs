@@ -39,17 +39,17 @@ fn failed_logins(facts: &ServerFacts) -> Option<Finding> {
 mod tests {
     use super::super::facts::tests::facts;
     use super::*;
-    use brisk_findings::State;
+    use brisk_findings::Severity;
 
     #[test]
     fn a_public_address_without_a_password_is_a_problem() {
         let config =
             [("bind", "* -::*"), ("port", "6379"), ("requirepass", ""), ("protected-mode", "no")];
         let mut open = facts("", &config);
-        assert_eq!(access(&open).unwrap().state, State::Problem);
+        assert_eq!(access(&open).unwrap().severity, Severity::Problem);
         // The rules of the default user decide, not requirepass.
         open.is_open = Some(false);
-        assert_eq!(access(&open).unwrap().state, State::Ok);
+        assert_eq!(access(&open).unwrap().severity, Severity::Ok);
         assert_eq!(access(&facts("", &[])), None);
     }
 

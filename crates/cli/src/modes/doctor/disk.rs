@@ -69,7 +69,7 @@ fn persistence(facts: &ServerFacts) -> Option<Finding> {
 mod tests {
     use super::super::facts::tests::facts;
     use super::*;
-    use brisk_findings::State;
+    use brisk_findings::Severity;
 
     #[test]
     fn failures_of_the_disk_are_problems() {
@@ -77,8 +77,8 @@ mod tests {
         let config = [("stop-writes-on-bgsave-error", "yes"), ("save", "60 1"), ("dir", "/data")];
         let found = failed_snapshot(&facts(info, &config)).unwrap();
         assert_eq!(
-            (found.state, found.means.as_str()),
-            (State::Problem, "Writes fail with MISCONF.")
+            (found.severity, found.means.as_str()),
+            (Severity::Problem, "Writes fail with MISCONF.")
         );
         assert!(found.todo.contains("/data"));
         assert_eq!(
@@ -93,10 +93,13 @@ mod tests {
 
     #[test]
     fn a_primary_without_persistence_is_worse_than_a_single_server() {
-        let state =
-            |info, save| persistence(&facts(info, &[("save", save)])).map(|found| found.state);
-        assert_eq!(state("aof_enabled:0", ""), Some(State::Note));
-        assert_eq!(state("aof_enabled:0 connected_slaves:1", ""), Some(State::Warning));
-        assert_eq!((state("aof_enabled:1", ""), state("aof_enabled:0", "60 1")), (None, None));
+        let severity =
+            |info, save| persistence(&facts(info, &[("save", save)])).map(|found| found.severity);
+        assert_eq!(severity("aof_enabled:0", ""), Some(Severity::Note));
+        assert_eq!(severity("aof_enabled:0 connected_slaves:1", ""), Some(Severity::Warning));
+        assert_eq!(
+            (severity("aof_enabled:1", ""), severity("aof_enabled:0", "60 1")),
+            (None, None)
+        );
     }
 }

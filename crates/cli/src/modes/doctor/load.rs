@@ -172,17 +172,17 @@ mod tests {
     use super::super::facts::LatencyEvent;
     use super::super::facts::tests::facts;
     use super::*;
-    use brisk_findings::State;
+    use brisk_findings::Severity;
 
     #[test]
     fn full_servers_and_rejected_connections_are_reported() {
-        let state = |info| connections(&facts(info, &[])).map(|found| found.state);
-        assert_eq!(state("connected_clients:95 maxclients:100"), Some(State::Problem));
+        let severity = |info| connections(&facts(info, &[])).map(|found| found.severity);
+        assert_eq!(severity("connected_clients:95 maxclients:100"), Some(Severity::Problem));
         assert_eq!(
-            state("connected_clients:5 maxclients:100 rejected_connections:1"),
-            Some(State::Warning)
+            severity("connected_clients:5 maxclients:100 rejected_connections:1"),
+            Some(Severity::Warning)
         );
-        assert_eq!(state("connected_clients:5 maxclients:100"), None);
+        assert_eq!(severity("connected_clients:5 maxclients:100"), None);
         assert!(disconnections(&facts("evicted_clients:1", &[])).is_some());
     }
 
@@ -217,8 +217,8 @@ mod tests {
         let found =
             slow(&[entry(20_000, "get a"), entry(150_000, "keys *"), entry(300_000, "KEYS a*")]);
         assert_eq!(
-            found.iter().map(|found| found.state).collect::<Vec<_>>(),
-            [State::Warning, State::Note]
+            found.iter().map(|found| found.severity).collect::<Vec<_>>(),
+            [Severity::Warning, Severity::Note]
         );
         assert_eq!(found[0].what, "2 slow calls of KEYS, the slowest took 300 ms: KEYS a*");
         assert!(found[0].todo.starts_with("use SCAN instead of KEYS; "));

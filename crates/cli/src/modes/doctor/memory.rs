@@ -93,7 +93,7 @@ fn rejected(facts: &ServerFacts) -> Option<Finding> {
 mod tests {
     use super::super::facts::tests::facts;
     use super::*;
-    use brisk_findings::State;
+    use brisk_findings::Severity;
 
     #[test]
     fn a_nearly_full_server_is_a_problem_only_if_it_does_not_evict() {
@@ -105,8 +105,8 @@ mod tests {
         };
         let found = of("noeviction", 99_614_720).unwrap();
         assert_eq!(
-            (found.state, found.what.as_str()),
-            (State::Problem, "95 % of 100.0 MiB used, maxmemory-policy noeviction")
+            (found.severity, found.what.as_str()),
+            (Severity::Problem, "95 % of 100.0 MiB used, maxmemory-policy noeviction")
         );
         assert_eq!(
             found.todo,

@@ -23,7 +23,7 @@ use crate::amount::counted;
 use crate::format::Output;
 use crate::screen;
 use crate::session::Session;
-use brisk_findings::{Finding, State, report};
+use brisk_findings::{Finding, Severity, report};
 
 pub(super) fn run(session: &mut Session) -> i32 {
     let place = session.place().to_string();
@@ -38,7 +38,7 @@ pub(super) fn run(session: &mut Session) -> i32 {
         return 1;
     }
     let mut findings = findings(&facts, &place);
-    findings.sort_by_key(|finding| std::cmp::Reverse(finding.state));
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     screen::print(match session.options.output {
         Output::Json | Output::QuotedJson => report::json(&findings),
         _ => text(&findings, &facts, &place),
@@ -60,21 +60,21 @@ fn findings(facts: &ServerFacts, place: &str) -> Vec<Finding> {
             Finding::note("permission", what).todo("use a user with more permissions: --user"),
         );
     }
-    findings.retain(|finding| finding.state != State::Ok);
+    findings.retain(|finding| finding.severity != Severity::Ok);
     findings
 }
 
 fn text(findings: &[Finding], facts: &ServerFacts, place: &str) -> String {
     let mut text = format!("{} at {place}\n", super::version(&facts.info));
     text.extend(findings.iter().map(report::line));
-    let count = |state, noun| {
-        counted(findings.iter().filter(|finding| finding.state == state).count() as u64, noun)
+    let count = |severity, noun| {
+        counted(findings.iter().filter(|finding| finding.severity == severity).count() as u64, noun)
     };
     text.push_str(&format!(
         "{}, {}, {}\n",
-        count(State::Problem, "problem"),
-        count(State::Warning, "warning"),
-        count(State::Note, "note")
+        count(Severity::Problem, "problem"),
+        count(Severity::Warning, "warning"),
+        count(Severity::Note, "note")
     ));
     text
 }

@@ -118,7 +118,7 @@ fn cluster(facts: &ServerFacts, place: &str) -> Option<Finding> {
 mod tests {
     use super::super::facts::tests::facts;
     use super::*;
-    use brisk_findings::State;
+    use brisk_findings::Severity;
 
     #[test]
     fn a_link_that_is_down_is_a_problem_but_a_copy_is_not() {
@@ -126,9 +126,9 @@ mod tests {
         let found = |sync: &str| {
             link(&facts(&format!("{down}{sync} master_link_down_since_seconds:65"), &[])).unwrap()
         };
-        assert_eq!(found("0").state, State::Problem);
+        assert_eq!(found("0").severity, Severity::Problem);
         assert_eq!(found("0").what, "the link to the primary h:7 is down for 1 min 5 s");
-        assert_eq!(found("1").state, State::Note);
+        assert_eq!(found("1").severity, Severity::Note);
         assert_eq!(link(&facts("role:slave master_link_status:up", &[])), None);
     }
 
@@ -137,8 +137,9 @@ mod tests {
         let info = "role:master connected_slaves:2 min_slaves_good_slaves:1 \
                     slave0:ip=a,port=1,state=online,offset=1,lag=30 slave1:ip=b,port=2,state=wait_bgsave,offset=0,lag=0";
         let facts = facts(info, &[("min-replicas-to-write", "2")]);
-        let states: Vec<State> = replicas(&facts).iter().map(|found| found.state).collect();
-        assert_eq!(states, [State::Warning, State::Note]);
+        let severities: Vec<Severity> =
+            replicas(&facts).iter().map(|found| found.severity).collect();
+        assert_eq!(severities, [Severity::Warning, Severity::Note]);
         assert_eq!(
             too_few(&facts).unwrap().what,
             "1 of 2 replicas that min-replicas-to-write requires"
