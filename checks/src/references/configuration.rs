@@ -2,7 +2,7 @@
 
 use super::text::{MARK, anchor, cell, escaped, wrapped};
 use brisk_config::Config;
-use brisk_config::directive::{Directive, Kind, Standing};
+use brisk_config::directive::{Directive, Kind, SupportStatus};
 use brisk_config::directives::{self, THEMES, Theme};
 use std::fmt::Write as _;
 
@@ -67,7 +67,7 @@ pub(super) fn page() -> String {
         "\n## {NO_EFFECT}\n\nThese directives are accepted so that existing configuration files load. CONFIG GET \
          shows their values.\n\n| directive | purpose in Redis or Valkey | why it has no effect |\n|---|---|---|\n"
     );
-    for row in directives::all().filter(|row| row.standing != Standing::InForce) {
+    for row in directives::all().filter(|row| row.support_status != SupportStatus::InForce) {
         let (about, reason) = (linked(row.about, row.name), linked(row.reason, row.name));
         _ = writeln!(out, "| `{}` | {} | {} |", row.name, cell(&about), cell(&reason));
     }
@@ -75,7 +75,7 @@ pub(super) fn page() -> String {
 }
 
 fn in_force(theme: &Theme) -> impl Iterator<Item = &'static Directive> + use<> {
-    theme.rows.iter().filter(|row| row.standing == Standing::InForce)
+    theme.rows.iter().filter(|row| row.support_status == SupportStatus::InForce)
 }
 
 fn describe(out: &mut String, row: &Directive, defaults: &Config) {
@@ -142,7 +142,7 @@ fn linked(text: &str, own: &str) -> String {
         });
         out.push_str(before);
         match row {
-            Some(row) if row.name == own || row.standing != Standing::InForce => {
+            Some(row) if row.name == own || row.support_status != SupportStatus::InForce => {
                 _ = write!(out, "`{word}`");
             }
             Some(row) => _ = write!(out, "[`{word}`](#{})", row.name),

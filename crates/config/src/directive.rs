@@ -164,7 +164,7 @@ impl Kind {
 
 /// The state of a directive's implementation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum SupportStatus {
     /// The server acts on it.
     InForce,
     /// Stored and shown; the feature that it controls is not implemented yet.
@@ -205,7 +205,7 @@ pub struct Directive {
     /// Redis.
     pub binary: bool,
     /// The state of the directive's implementation.
-    pub standing: Standing,
+    pub support_status: SupportStatus,
     /// Why the directive has no effect; empty if it is in force.
     pub reason: &'static str,
 }
@@ -234,7 +234,7 @@ impl Directive {
             settled_while_loading: false,
             sensitive: false,
             binary: false,
-            standing: Standing::InForce,
+            support_status: SupportStatus::InForce,
             reason: "",
         }
     }
@@ -341,14 +341,14 @@ impl Directive {
 
     /// Marks the directive as not implemented, for this reason.
     pub(super) const fn planned(mut self, reason: &'static str) -> Self {
-        self.standing = Standing::Planned;
+        self.support_status = SupportStatus::Planned;
         self.reason = reason;
         self
     }
 
     /// Marks the directive as never having an effect, for this reason.
     pub(super) const fn ignored(mut self, reason: &'static str) -> Self {
-        self.standing = Standing::Ignored;
+        self.support_status = SupportStatus::Ignored;
         self.reason = reason;
         self
     }

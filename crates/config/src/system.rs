@@ -5,7 +5,7 @@
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::config::Config;
-use super::directive::Standing;
+use super::directive::SupportStatus;
 use super::directives;
 use super::special::os_reason;
 
@@ -147,7 +147,9 @@ fn maxmemory(bytes: u64) -> Option<String> {
 pub fn without_effect(config: &Config) -> Vec<&'static str> {
     let defaults = Config::default();
     let mut names: Vec<&'static str> = directives::all()
-        .filter(|row| row.standing == Standing::Planned && !row.is_default(config, &defaults))
+        .filter(|row| {
+            row.support_status == SupportStatus::Planned && !row.is_default(config, &defaults)
+        })
         .map(|row| row.name)
         .collect();
     if !config.process.modules.is_empty() {

@@ -9,7 +9,7 @@
 use std::fmt::Write as _;
 
 use super::config::Config;
-use super::directive::{Directive, Standing};
+use super::directive::{Directive, SupportStatus};
 use super::directives::THEMES;
 
 /// Maximum width of a comment in columns.
@@ -24,7 +24,7 @@ pub fn template() -> String {
         for row in theme.rows {
             out.push('\n');
             comment(&mut out, row.about);
-            if row.standing != Standing::InForce {
+            if row.support_status != SupportStatus::InForce {
                 comment(&mut out, &format!("No effect: {}", row.reason));
             }
             comment(&mut out, &facts(row));
@@ -61,7 +61,7 @@ fn facts(row: &Directive) -> String {
 /// Writes the lines that set the default.
 fn lines(out: &mut String, row: &Directive, defaults: &Config) {
     let arguments = row.default_lines(defaults);
-    let mark = if row.hidden || row.standing != Standing::InForce { "# " } else { "" };
+    let mark = if row.hidden || row.support_status != SupportStatus::InForce { "# " } else { "" };
     if arguments.is_empty() {
         _ = writeln!(out, "# {}", row.name);
     }
@@ -111,7 +111,7 @@ mod tests {
             let idle = text.lines().filter(|line| named(line, "# ")).count();
             let wanted = row.is_setting()
                 && !row.hidden
-                && row.standing == Standing::InForce
+                && row.support_status == SupportStatus::InForce
                 && !row.lines(&Config::default()).is_empty();
             assert_eq!(active > 0, wanted, "{}", row.name);
             assert!(active + idle > 0, "{}", row.name);

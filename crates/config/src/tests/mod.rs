@@ -13,7 +13,7 @@ use proptest::prelude::*;
 
 use super::args::{Invocation, Launch, parse};
 use super::config::has_default;
-use super::directive::{Kind, Standing, Write};
+use super::directive::{Kind, SupportStatus, Write};
 use super::*;
 use brisk_testkit::TempDir;
 
@@ -500,7 +500,7 @@ fn every_implemented_setting_is_read_somewhere() {
     let readers: String =
         READERS.iter().map(|name| sources(&crates.join(name).join("src"), "tests")).collect();
     let mut looked_at = 0;
-    for row in directives::all().filter(|row| row.standing == Standing::InForce) {
+    for row in directives::all().filter(|row| row.support_status == SupportStatus::InForce) {
         let is_row = |text: &&str| {
             let mut parts = text.split('"');
             let begin = parts.next().is_some_and(|begin| begin.trim_end().ends_with('('));
