@@ -1,4 +1,4 @@
-//! All data commands, by family. The rows of a family are at the end of its files.
+//! All data commands, by group. The rows of a group are at the end of its files.
 
 mod bitmap;
 mod generic;
@@ -16,22 +16,22 @@ pub mod table;
 
 use crate::call::ctx::Command;
 
-/// The families, each with the commands of one group of COMMAND DOCS.
-pub const FAMILIES: &[&[&[Command]]] = &[
-    bitmap::FAMILY,
-    generic::FAMILY,
-    geo::FAMILY,
-    hash::FAMILY,
-    hyperloglog::FAMILY,
-    list::FAMILY,
-    server::FAMILY,
-    set::FAMILY,
-    sorted_set::FAMILY,
-    stream::FAMILY,
-    string::FAMILY,
+/// The commands of each group of COMMAND DOCS.
+pub const GROUPS: &[&[&[Command]]] = &[
+    bitmap::GROUP_COMMANDS,
+    generic::GROUP_COMMANDS,
+    geo::GROUP_COMMANDS,
+    hash::GROUP_COMMANDS,
+    hyperloglog::GROUP_COMMANDS,
+    list::GROUP_COMMANDS,
+    server::GROUP_COMMANDS,
+    set::GROUP_COMMANDS,
+    sorted_set::GROUP_COMMANDS,
+    stream::GROUP_COMMANDS,
+    string::GROUP_COMMANDS,
 ];
 
 /// All data commands.
 pub fn all() -> impl Iterator<Item = &'static Command> {
-    FAMILIES.iter().copied().flatten().copied().flatten()
+    GROUPS.iter().copied().flatten().copied().flatten()
 }

@@ -1,4 +1,4 @@
-//! The commands that need a session or the server, by family.
+//! The commands that need a session or the server, by group.
 
 mod cluster;
 mod connection;
@@ -12,19 +12,19 @@ mod transactions;
 use brisk_engine::table::CommandTable;
 use brisk_node::core::call::{Command, ServerHandler};
 
-/// The families, each with the commands of one group of COMMAND DOCS.
-const FAMILIES: &[&[&[Command]]] = &[
-    cluster::FAMILY,
-    connection::FAMILY,
-    pubsub::FAMILY,
-    scripting::FAMILY,
-    server::FAMILY,
-    transactions::FAMILY,
+/// The commands of each group of COMMAND DOCS.
+const GROUPS: &[&[&[Command]]] = &[
+    cluster::GROUP_COMMANDS,
+    connection::GROUP_COMMANDS,
+    pubsub::GROUP_COMMANDS,
+    scripting::GROUP_COMMANDS,
+    server::GROUP_COMMANDS,
+    transactions::GROUP_COMMANDS,
 ];
 
 /// Returns all commands of this crate.
 pub fn all() -> impl Iterator<Item = &'static Command> {
-    FAMILIES.iter().copied().flatten().copied().flatten()
+    GROUPS.iter().copied().flatten().copied().flatten()
 }
 
 /// Builds the table of all commands with the names from `rename-command`, and the functions of this

@@ -12,7 +12,7 @@ use crate::base::error::{CommandError, Result};
 use crate::base::number::parse_i64;
 use crate::call::ctx::Command;
 
-pub(super) const FAMILY: &[&[Command]] =
+pub(super) const GROUP_COMMANDS: &[&[Command]] =
     &[bit::COMMANDS, count::COMMANDS, op::COMMANDS, field::COMMANDS];
 
 /// Parses a bit offset in a string of at most `bytes_max` bytes.

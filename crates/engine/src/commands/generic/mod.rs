@@ -14,7 +14,7 @@ mod ttl;
 
 use crate::call::ctx::Command;
 
-pub(super) const FAMILY: &[&[Command]] = &[
+pub(super) const GROUP_COMMANDS: &[&[Command]] = &[
     copy::COMMANDS,
     delete::COMMANDS,
     dump::COMMANDS,

@@ -95,5 +95,5 @@ fn reply_distance(reply: &mut Reply<'_>, distance: f64) {
 }
 
 /// All commands of the group.
-pub(super) const FAMILY: &[&[Command]] =
+pub(super) const GROUP_COMMANDS: &[&[Command]] =
     &[position::COMMANDS, by_shape::COMMANDS, by_radius::COMMANDS];

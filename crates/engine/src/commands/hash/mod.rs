@@ -12,7 +12,7 @@ mod with_ttl;
 
 use crate::call::ctx::Command;
 
-pub(super) const FAMILY: &[&[Command]] = &[
+pub(super) const GROUP_COMMANDS: &[&[Command]] = &[
     change::COMMANDS,
     counter::COMMANDS,
     deadline::COMMANDS,

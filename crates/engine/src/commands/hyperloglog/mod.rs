@@ -11,7 +11,7 @@ use crate::base::error::{CommandError, Result};
 use crate::call::ctx::Command;
 use brisk_structures::hyperloglog::{self, Corrupt, Form};
 
-pub(super) const FAMILY: &[&[Command]] = &[count::COMMANDS, debug::COMMANDS];
+pub(super) const GROUP_COMMANDS: &[&[Command]] = &[count::COMMANDS, debug::COMMANDS];
 
 /// The form of a string that must be a HyperLogLog.
 fn form_of(bytes: &[u8]) -> Result<Form> {

@@ -16,7 +16,7 @@ use crate::command::Arg;
 use crate::command::args::Args;
 use crate::types::list::End;
 
-pub(super) const FAMILY: &[&[Command]] = &[
+pub(super) const GROUP_COMMANDS: &[&[Command]] = &[
     push::COMMANDS,
     pop::COMMANDS,
     read::COMMANDS,

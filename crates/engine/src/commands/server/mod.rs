@@ -4,7 +4,7 @@ mod databases;
 
 use crate::call::ctx::Command;
 
-pub(super) const FAMILY: &[&[Command]] = &[databases::COMMANDS];
+pub(super) const GROUP_COMMANDS: &[&[Command]] = &[databases::COMMANDS];
 
 #[cfg(test)]
 mod tests;

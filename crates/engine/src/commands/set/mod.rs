@@ -7,7 +7,7 @@ mod scan;
 
 use crate::call::ctx::Command;
 
-pub(super) const FAMILY: &[&[Command]] =
+pub(super) const GROUP_COMMANDS: &[&[Command]] =
     &[algebra::COMMANDS, members::COMMANDS, random::COMMANDS, scan::COMMANDS];
 
 #[cfg(test)]

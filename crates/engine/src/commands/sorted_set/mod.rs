@@ -13,7 +13,7 @@ mod scan;
 
 use crate::call::ctx::Command;
 
-pub(super) const FAMILY: &[&[Command]] = &[
+pub(super) const GROUP_COMMANDS: &[&[Command]] = &[
     add::COMMANDS,
     algebra::COMMANDS,
     blocking::COMMANDS,

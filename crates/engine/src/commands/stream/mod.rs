@@ -18,7 +18,7 @@ use crate::call::ctx::Command;
 use crate::keyspace::{Key, Keys};
 use crate::types::stream::{Group, Stream};
 
-pub(super) const FAMILY: &[&[Command]] = &[
+pub(super) const GROUP_COMMANDS: &[&[Command]] = &[
     add::COMMANDS,
     delete::COMMANDS,
     trim::COMMANDS,

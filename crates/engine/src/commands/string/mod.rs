@@ -14,7 +14,7 @@ mod tests;
 
 use crate::call::ctx::Command;
 
-pub(super) const FAMILY: &[&[Command]] = &[
+pub(super) const GROUP_COMMANDS: &[&[Command]] = &[
     get::COMMANDS,
     set::COMMANDS,
     multi::COMMANDS,

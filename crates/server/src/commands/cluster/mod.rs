@@ -112,5 +112,5 @@ const CLUSTER: Command = Command {
     ],
 };
 
-pub(super) const FAMILY: &[&[Command]] =
+pub(super) const GROUP_COMMANDS: &[&[Command]] =
     &[&[routing::ASKING, CLUSTER, routing::READONLY, routing::READWRITE]];

@@ -6,4 +6,5 @@ mod hello;
 
 use brisk_node::core::call::Command;
 
-pub(super) const FAMILY: &[&[Command]] = &[basic::COMMANDS, client::COMMANDS, hello::COMMANDS];
+pub(super) const GROUP_COMMANDS: &[&[Command]] =
+    &[basic::COMMANDS, client::COMMANDS, hello::COMMANDS];

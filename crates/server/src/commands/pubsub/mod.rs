@@ -6,5 +6,5 @@ mod subscribe;
 
 use brisk_node::core::call::Command;
 
-pub(super) const FAMILY: &[&[Command]] =
+pub(super) const GROUP_COMMANDS: &[&[Command]] =
     &[inspect::COMMANDS, publish::COMMANDS, subscribe::COMMANDS];

@@ -10,7 +10,7 @@ use brisk_engine::{CommandError, Outcome, Result};
 use brisk_node::core::call::{Call, Command};
 use brisk_node::script::slow::Kill;
 
-pub(super) const FAMILY: &[&[Command]] =
+pub(super) const GROUP_COMMANDS: &[&[Command]] =
     &[eval::COMMANDS, function::COMMANDS, libraries::COMMANDS, script::COMMANDS];
 
 /// The row on which other rows are based.

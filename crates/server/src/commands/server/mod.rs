@@ -38,7 +38,7 @@ mod wait;
 
 use brisk_node::core::call::Command;
 
-pub(super) const FAMILY: &[&[Command]] = &[
+pub(super) const GROUP_COMMANDS: &[&[Command]] = &[
     acl::COMMANDS,
     command::COMMANDS,
     config::COMMANDS,

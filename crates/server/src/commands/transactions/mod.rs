@@ -9,7 +9,7 @@ mod watch;
 use brisk_engine::command::{Categories, Flags, Group, Spec};
 use brisk_node::core::call::Command;
 
-pub(super) const FAMILY: &[&[Command]] = &[multi::COMMANDS, watch::COMMANDS];
+pub(super) const GROUP_COMMANDS: &[&[Command]] = &[multi::COMMANDS, watch::COMMANDS];
 
 /// The row on which other rows are based.
 const ROW: Spec = Spec {
