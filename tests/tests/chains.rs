@@ -80,7 +80,7 @@ fn survives_cuts(kinds: &[Kind]) {
     });
     let served: Vec<[u64; 2]> = served.collect();
     eprintln!(
-        "{}: seed {seed}, {cuts} cuts, {} commands ({} errors), [full, partial] synchronisations \
+        "{}: seed {seed}, {cuts} cuts, {} commands ({} errors), [full, partial] synchronizations \
          served: {served:?}",
         named(kinds),
         written.commands,
@@ -120,7 +120,7 @@ fn overflow(primary: &Server) {
 }
 
 #[test]
-fn a_short_cut_costs_a_partial_synchronisation_and_one_beyond_the_backlog_a_full_one() {
+fn a_short_cut_costs_a_partial_resync_and_one_beyond_the_backlog_a_full_one() {
     each_chain(&[OF_REDIS, FROM_BRISK, TO_BRISK, OF_VALKEY], |kinds| {
         eprintln!("{}", named(kinds));
         let chain = Chain::start(kinds, |launch| launch.set("repl-backlog-size", "16kb"));

@@ -79,7 +79,7 @@ fn complete_before(cut: usize) -> Option<usize> {
 }
 
 #[test]
-fn an_error_in_the_middle_does_not_disturb_its_neighbours() {
+fn an_error_in_the_middle_does_not_disturb_its_neighbors() {
     each_config(|server| {
         let mut conn = server.connect();
         let replies = conn.pipeline(&["SET k v", "INCR k", "nosuch a", "GET", "GET k"]);

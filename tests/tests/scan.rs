@@ -66,7 +66,7 @@ fn without_writes_every_key_is_found() {
 }
 
 #[test]
-fn count_is_honoured_within_reason() {
+fn count_is_honored_within_reason() {
     each_protocol(|server| {
         let mut conn = server.connect();
         fill(&mut conn, 0..10_000, "key:");

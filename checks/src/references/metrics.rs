@@ -29,11 +29,11 @@ The format is the Prometheus text format 0.0.4, or OpenMetrics 1.0 if the reques
 /// Returns the page.
 pub(super) fn page() -> String {
     let mut out = format!("{MARK}\n{INTRODUCTION}");
-    let (fields, labelled): (Vec<Metric>, Vec<Metric>) =
+    let (fields, labeled): (Vec<Metric>, Vec<Metric>) =
         metrics::all().partition(|metric| metric.field.is_some());
     out.push_str("## Metrics with labels and from other sources\n\n");
     out.push_str("| metric | type | labels | unit | meaning |\n|---|---|---|---|---|\n");
-    for metric in labelled {
+    for metric in labeled {
         let labels = code_list(metric.labels.iter().copied());
         let Metric { name, kind, help, .. } = metric;
         _ = writeln!(out, "| `{name}` | {kind} | {labels} | {} | {} |", unit(name), meaning(help));

@@ -24,7 +24,7 @@ impl Before {
         fill(&server, requests);
         reload(&server);
         let file = saved(&server);
-        let report = Report::new(analysed(&file, classes(&server)));
+        let report = Report::new(analyzed(&file, classes(&server)));
         let brisk = used_by_data(&brisk_with(&file), &EMPTY_BRISK);
         Before { bytes: used_by_data(&server, &EMPTY_REDIS), brisk, server, report }
     }
@@ -82,7 +82,7 @@ fn shorter_keys_save_as_much_as_estimated() {
 
 /// Keys are packed by number, with the rule from the advice.
 #[test]
-fn packing_neighbours_saves_as_much_as_estimated() {
+fn packing_neighbors_saves_as_much_as_estimated() {
     let value = |n: u64| format!("city {}", n % 977);
     let plain = (0..100_000).map(|n| words_of(&["SET", &format!("user:{n}"), &value(n)]));
     let before = Before::new(redis(), plain);

@@ -254,7 +254,7 @@ fn a_scan_gives_the_same_advice_as_a_file() {
     let server = redis();
     fill(&server, data());
     let classes = classes(&server);
-    let of_file = Report::new(analysed(&saved(&server), classes));
+    let of_file = Report::new(analyzed(&saved(&server), classes));
     let of_walk = Report::new(walked(&mut Lent::new(&server), &options()));
     assert_close("bytes", of_file.total.redis, of_walk.total.redis, 0.02);
     for expected in &of_file.advice {

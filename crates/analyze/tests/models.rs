@@ -29,7 +29,7 @@ fn check_within(
     reload(&server);
     let measured = used_by_data(&server, &EMPTY_REDIS);
     let file = saved(&server);
-    let total = analysed(&file, classes(&server)).total();
+    let total = analyzed(&file, classes(&server)).total();
     assert_close(&format!("{what}, Redis"), measured, total.redis, redis_part);
     let brisk = brisk_with(&file);
     assert_close(

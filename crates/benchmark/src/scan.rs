@@ -51,7 +51,7 @@ pub struct Scanner {
     same: Same,
 }
 
-/// A scalar recognised by its bytes.
+/// A scalar recognized by its bytes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Same {
     bytes: u128,

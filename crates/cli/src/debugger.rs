@@ -21,7 +21,7 @@ pub(crate) fn show(value: &Value) -> Debug {
 fn lines(value: &Value, out: &mut Vec<u8>, ended: &mut bool, depth: usize) {
     match value {
         Value::Simple(line) if line.starts_with(b"<endsession>") => *ended = true,
-        Value::Simple(line) => coloured(line, out),
+        Value::Simple(line) => colored(line, out),
         Value::Array(list) if depth > 0 => {
             for (at, line) in list.iter().enumerate() {
                 if at > 0 {
@@ -39,10 +39,10 @@ fn lines(value: &Value, out: &mut Vec<u8>, ended: &mut bool, depth: usize) {
     }
 }
 
-fn coloured(line: &[u8], out: &mut Vec<u8>) {
-    match (screen::is_colourful(), colour(line)) {
-        (true, Some((bold, colour))) => {
-            out.extend_from_slice(format!("\x1b[{bold};{colour};49m").as_bytes());
+fn colored(line: &[u8], out: &mut Vec<u8>) {
+    match (screen::is_colorful(), color(line)) {
+        (true, Some((bold, color))) => {
+            out.extend_from_slice(format!("\x1b[{bold};{color};49m").as_bytes());
             out.extend_from_slice(line);
             out.extend_from_slice(b"\x1b[0m");
         }
@@ -51,7 +51,7 @@ fn coloured(line: &[u8], out: &mut Vec<u8>) {
 }
 
 /// The style of a line: bold or not, and the color.
-fn colour(line: &[u8]) -> Option<(u8, u8)> {
+fn color(line: &[u8]) -> Option<(u8, u8)> {
     let has = |mark: &[u8]| line.windows(mark.len()).any(|part| part == mark);
     Some(if has(b"<debug>") {
         (1, 37)

@@ -36,7 +36,7 @@ pub(crate) fn is_for_people() -> bool {
 }
 
 /// Reports whether the terminal supports colors, and the user has not turned them off with `NO_COLOR`.
-pub(crate) fn is_colourful() -> bool {
+pub(crate) fn is_colorful() -> bool {
     let is_off = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     !is_off && std::env::var("TERM").is_ok_and(|term| term.contains("xterm"))
 }

@@ -92,7 +92,7 @@ pub(crate) fn has_default(row: &Directive) -> bool {
 
 impl Config {
     /// Clamps values to the range that the server can use, if Redis does so without an error.
-    pub(crate) fn normalise(&mut self) {
+    pub(crate) fn normalize(&mut self) {
         self.process.hz = self.process.hz.clamp(HZ_RANGE.0, HZ_RANGE.1);
         let backlog = &mut self.replication.repl_backlog_size;
         *backlog = (*backlog).max(REPL_BACKLOG_BYTES_MIN);

@@ -216,8 +216,8 @@ impl<'j> Loader<'j> {
             let reason = "replicaof directive not allowed in cluster mode";
             return Err(FileError::Conflict { reason });
         }
-        self.config.normalise();
-        self.included.config.normalise();
+        self.config.normalize();
+        self.included.config.normalize();
         // A user of the main file replaces an included one: CONFIG REWRITE writes users that have changed
         // into the main file.
         let own = std::mem::take(&mut self.config.security.users);

@@ -61,7 +61,7 @@ impl Store {
     pub fn adopt(&mut self, change: impl FnOnce(&mut Config)) {
         let config = Arc::make_mut(&mut self.current);
         change(config);
-        config.normalise();
+        config.normalize();
     }
 
     /// CONFIG GET: returns names and values of all settings that match one of `patterns`, each name
@@ -137,7 +137,7 @@ impl Store {
             }
             take(&mut new)?;
         }
-        new.normalise();
+        new.normalize();
         apply(&self.current, &new).map_err(|Rejection { directive, reason }| {
             let blamed = rows.iter().position(|row| row.name == directive);
             let name =

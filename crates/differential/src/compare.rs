@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn notes_are_ignored_and_their_neighbours_compared() {
+    fn notes_are_ignored_and_their_neighbors_compared() {
         let noted = b"*4\r\n$5\r\nnotes\r\n$1\r\na\r\n+flags\r\n+RW\r\n";
         assert!(same(How::Notes, b"*2\r\n+flags\r\n+RW\r\n", noted));
         assert!(!same(How::Notes, b"*2\r\n+flags\r\n+RO\r\n", noted));

@@ -743,7 +743,7 @@ mod tests {
     }
 
     #[test]
-    fn exclusions_by_family_do_not_catch_neighbours() {
+    fn exclusions_by_family_do_not_catch_neighbors() {
         assert!(!admitted("acl|setuser"));
         assert!(!admitted("xinfo|help"));
         assert!(admitted("xinfo|stream"));

@@ -13,7 +13,7 @@
 //!
 //! With debug assertions, or with the feature `simulated-time`, a process can set the time itself
 //! ([`set_simulated_ms`]). The time then stands still between two calls. Only tests do this; an
-//! optimised build of the server has neither.
+//! optimized build of the server has neither.
 
 use std::sync::OnceLock;
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -3,7 +3,7 @@
 /// Names one connection of one reactor. After the connection is closed, the token names nothing.
 ///
 /// `index` is dense and reused, so callers can keep their own state per connection in a `Vec`.
-/// `generation` changes with every reuse, so a stale token is recognised and ignored.
+/// `generation` changes with every reuse, so a stale token is recognized and ignored.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Token {
     index: u32,

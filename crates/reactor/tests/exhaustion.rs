@@ -1,4 +1,4 @@
-//! Tests the behaviour when no descriptor is free. It runs in a process of its own because it takes
+//! Tests the behavior when no descriptor is free. It runs in a process of its own because it takes
 //! all descriptors.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]

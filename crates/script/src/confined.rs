@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn declared_keys_are_recognised() {
+    fn declared_keys_are_recognized() {
         for source in [
             "return 1",
             "redis.call('get', KEYS[1]) return redis.call('SET', KEYS[1], ARGV[1])",
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn undeclared_keys_are_recognised() {
+    fn undeclared_keys_are_recognized() {
         for source in [
             "return redis.call('get', 'x')",
             "return redis.call('get', KEYS[1] .. 'x')",

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_are_read_as_written_and_their_neighbours_stay() {
+    fn integers_are_read_as_written_and_their_neighbors_stay() {
         for seed in 0..200 {
             let before = sample(seed, 24);
             let (offset, width) = (seed % 100, 1 + (seed * 13 % 64) as u32);

@@ -1,4 +1,4 @@
-//! Geohash: points on Earth as 52-bit numbers whose order keeps neighbours together.
+//! Geohash: points on Earth as 52-bit numbers whose order keeps neighbors together.
 //!
 //! Longitude and latitude are halved alternately. Each bit pair, from the highest on, selects the
 //! quarter that contains the point. A *cell* of step n is the area that the first 2n bits select:
@@ -10,7 +10,7 @@
 //!  latitude    -85 ...  85    lat bits     0   1   1      even positions   ->  cell 100111, step 3
 //! ```
 //!
-//! A search looks at the cell of its centre and its eight neighbours, at the finest step whose
+//! A search looks at the cell of its center and its eight neighbors, at the finest step whose
 //! cells are large enough. The formulas, including their order of evaluation, are those of Redis's
 //! GEO commands, since users compare the results with ==.
 
@@ -26,7 +26,7 @@ pub const LATITUDE_MAX: f64 = 85.051_128_78;
 pub const STEP_MAX: u32 = 26;
 
 const EARTH_RADIUS_M: f64 = 6_372_797.560_856;
-/// Half the length of the projection's equator, in metres.
+/// Half the length of the projection's equator, in meters.
 const MERCATOR_MAX_M: f64 = 20_037_726.37;
 const RADIANS_PER_DEGREE: f64 = PI / 180.0;
 
@@ -120,7 +120,7 @@ impl Point {
         GRID.cell(self, STEP_MAX).first()
     }
 
-    /// Returns the centre of the cell that a number represents.
+    /// Returns the center of the cell that a number represents.
     #[must_use]
     pub fn of_number(number: u64) -> Point {
         let bounds = GRID.bounds(Cell { bits: number, step: STEP_MAX });
@@ -144,7 +144,7 @@ impl Point {
         text
     }
 
-    /// Returns the great-circle distance in metres (haversine).
+    /// Returns the great-circle distance in meters (haversine).
     #[must_use]
     pub fn distance_m(self, to: Point) -> f64 {
         let radians = |degrees: f64| degrees * RADIANS_PER_DEGREE;
@@ -178,9 +178,9 @@ impl Cell {
 
     /// Returns the cell `east` columns to the east and `north` rows to the north; the grid wraps
     /// around.
-    fn neighbour(self, east: i32, north: i32) -> Cell {
+    fn neighbor(self, east: i32, north: i32) -> Cell {
         let mask = ((1u64 << self.step) - 1) as u32;
-        // The row or column of a centre on the very edge is one beyond the last. As in Redis, it
+        // The row or column of a center on the very edge is one beyond the last. As in Redis, it
         // stays there unless it is moved.
         let moved = |bits: u64, by: i32| match gather(bits) {
             at if by == 0 => spread(at),
@@ -190,7 +190,7 @@ impl Cell {
     }
 }
 
-/// The searched area, in metres around a centre.
+/// The searched area, in meters around a center.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Shape {
     Circle {
@@ -204,51 +204,51 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// Returns the distance of `point` from `centre` if `point` is within the shape.
+    /// Returns the distance of `point` from `center` if `point` is within the shape.
     #[must_use]
-    pub fn distance_within(self, centre: Point, point: Point) -> Option<f64> {
+    pub fn distance_within(self, center: Point, point: Point) -> Option<f64> {
         match self {
             Shape::Circle { radius_m } => {
-                let distance = centre.distance_m(point);
+                let distance = center.distance_m(point);
                 // A NaN distance counts as within, as in Redis.
                 let beyond = distance.partial_cmp(&radius_m) == Some(Ordering::Greater);
                 (!beyond).then_some(distance)
             }
             Shape::Box { width_m, height_m } => {
-                if latitude_distance_m(point.latitude, centre.latitude) > height_m / 2.0 {
+                if latitude_distance_m(point.latitude, center.latitude) > height_m / 2.0 {
                     return None;
                 }
-                let below = Point { longitude: centre.longitude, latitude: point.latitude };
+                let below = Point { longitude: center.longitude, latitude: point.latitude };
                 if point.distance_m(below) > width_m / 2.0 {
                     return None;
                 }
-                Some(centre.distance_m(point))
+                Some(center.distance_m(point))
             }
         }
     }
 
-    /// Prepares the shape around its centre to test many points.
+    /// Prepares the shape around its center to test many points.
     #[must_use]
-    pub fn around(self, centre: Point) -> Around {
+    pub fn around(self, center: Point) -> Around {
         let everything = 0..=u32::MAX;
         let (columns, rows) =
-            self.frame(centre).unwrap_or_else(|| (everything.clone(), everything));
-        Around { shape: self, centre, columns, rows }
+            self.frame(center).unwrap_or_else(|| (everything.clone(), everything));
+        Around { shape: self, center, columns, rows }
     }
 
     /// Returns the columns and rows of the finest grid outside of which no point is within the
     /// shape. `None` if the shape is too large, or too close to a pole or to the 180th meridian,
     /// for this to be worthwhile.
-    fn frame(self, centre: Point) -> Option<(RangeInclusive<u32>, RangeInclusive<u32>)> {
+    fn frame(self, center: Point) -> Option<(RangeInclusive<u32>, RangeInclusive<u32>)> {
         // Reject a point only if it is clearly too far away: rounding errors are far smaller than
         // this margin.
         let reach = |degrees: f64| degrees * (1.0 + 1e-6) + 1e-5;
         let (width, height) = self.halves_m();
-        if !(width <= FRAME_MAX_M && height <= FRAME_MAX_M && centre.is_valid()) {
+        if !(width <= FRAME_MAX_M && height <= FRAME_MAX_M && center.is_valid()) {
             return None;
         }
         let north = reach(height / EARTH_RADIUS_M / RADIANS_PER_DEGREE);
-        let edge = centre.latitude.abs() + north;
+        let edge = center.latitude.abs() + north;
         if edge > 89.0 {
             return None;
         }
@@ -256,7 +256,7 @@ impl Shape {
         // times the cosines of both latitudes. These cosines are at least the cosine at the edge.
         let least = (edge * RADIANS_PER_DEGREE).cos();
         let own = match self {
-            Shape::Circle { .. } => (centre.latitude * RADIANS_PER_DEGREE).cos(),
+            Shape::Circle { .. } => (center.latitude * RADIANS_PER_DEGREE).cos(),
             Shape::Box { .. } => least,
         };
         let half = (width / EARTH_RADIUS_M / 2.0).sin() / (own * least).sqrt();
@@ -264,7 +264,7 @@ impl Shape {
             return None;
         }
         let east = reach(2.0 * half.asin() / RADIANS_PER_DEGREE);
-        if centre.longitude.abs() + east > LONGITUDE_MAX {
+        if center.longitude.abs() + east > LONGITUDE_MAX {
             return None;
         }
         let part = |at: f64, half: f64| (at + half) / (half + half) * f64::from(1u32 << STEP_MAX);
@@ -273,8 +273,8 @@ impl Shape {
             part(at - reach, half) as u32..=part(at + reach, half) as u32 + 1
         };
         Some((
-            parts(centre.longitude, east, LONGITUDE_MAX),
-            parts(centre.latitude, north, LATITUDE_MAX),
+            parts(center.longitude, east, LONGITUDE_MAX),
+            parts(center.latitude, north, LATITUDE_MAX),
         ))
     }
 
@@ -286,7 +286,7 @@ impl Shape {
         }
     }
 
-    /// Returns the distance from the centre to the farthest point.
+    /// Returns the distance from the center to the farthest point.
     fn reach_m(self) -> f64 {
         match self {
             Shape::Circle { radius_m } => radius_m,
@@ -296,35 +296,35 @@ impl Shape {
         }
     }
 
-    fn bounds(self, centre: Point) -> Bounds {
+    fn bounds(self, center: Point) -> Bounds {
         let (width, height) = self.halves_m();
         let degrees = |radians: f64| radians / RADIANS_PER_DEGREE;
         let latitude = degrees(height / EARTH_RADIUS_M);
         // Meridians are closest together at the edge nearest to the pole.
-        let edge = if centre.latitude < 0.0 {
-            centre.latitude - latitude
+        let edge = if center.latitude < 0.0 {
+            center.latitude - latitude
         } else {
-            centre.latitude + latitude
+            center.latitude + latitude
         };
         let longitude = degrees(width / EARTH_RADIUS_M / (edge * RADIANS_PER_DEGREE).cos());
         Bounds {
-            west: centre.longitude - longitude,
-            south: centre.latitude - latitude,
-            east: centre.longitude + longitude,
-            north: centre.latitude + latitude,
+            west: center.longitude - longitude,
+            south: center.latitude - latitude,
+            east: center.longitude + longitude,
+            north: center.latitude + latitude,
         }
     }
 
     /// Returns the cells that together contain all points within the shape, in the order in which
     /// Redis visits them. Some cells may occur more than once if the shape spans much of the Earth.
     #[must_use]
-    pub fn cells(self, centre: Point) -> Vec<Cell> {
-        let wanted = self.bounds(centre);
-        let mut step = step_for(self.reach_m(), centre.latitude);
-        let mut cell = GRID.cell(centre, step);
+    pub fn cells(self, center: Point) -> Vec<Cell> {
+        let wanted = self.bounds(center);
+        let mut step = step_for(self.reach_m(), center.latitude);
+        let mut cell = GRID.cell(center, step);
         if step > 1 && !is_covered(cell, &wanted) {
             step -= 1;
-            cell = GRID.cell(centre, step);
+            cell = GRID.cell(center, step);
         }
         let own = GRID.bounds(cell);
         // Leave out columns and rows that the shape does not reach.
@@ -341,7 +341,7 @@ impl Shape {
         let mut cells: Vec<Cell> = Vec::with_capacity(AROUND.len());
         for (east, north) in AROUND {
             if !useless(east, north) {
-                let next = cell.neighbour(east, north);
+                let next = cell.neighbor(east, north);
                 // Only adjacent repetitions are skipped, as in Redis.
                 if cells.len() < 2 || cells.last() != Some(&next) {
                     cells.push(next);
@@ -352,14 +352,14 @@ impl Shape {
     }
 }
 
-/// Maximum half-width and half-height in metres of a shape that is searched with a frame.
+/// Maximum half-width and half-height in meters of a shape that is searched with a frame.
 const FRAME_MAX_M: f64 = 1_000_000.0;
 
-/// A shape and its centre.
+/// A shape and its center.
 #[derive(Debug, Clone)]
 pub struct Around {
     shape: Shape,
-    centre: Point,
+    center: Point,
     /// Ranges in the finest grid; points outside of them are not within the shape.
     columns: RangeInclusive<u32>,
     rows: RangeInclusive<u32>,
@@ -378,13 +378,13 @@ impl Around {
         if !self.columns.contains(&x) || !self.rows.contains(&y) {
             return None;
         }
-        self.shape.distance_within(self.centre, Point::of_number(number))
+        self.shape.distance_within(self.center, Point::of_number(number))
     }
 }
 
-/// Returns true if the neighbours of a cell reach as far as the bounds.
+/// Returns true if the neighbors of a cell reach as far as the bounds.
 fn is_covered(cell: Cell, wanted: &Bounds) -> bool {
-    let bounds = |east, north| GRID.bounds(cell.neighbour(east, north));
+    let bounds = |east, north| GRID.bounds(cell.neighbor(east, north));
     bounds(0, 1).north >= wanted.north
         && bounds(0, -1).south <= wanted.south
         && bounds(1, 0).east >= wanted.east
@@ -451,7 +451,7 @@ mod tests {
         };
         let mut within = 0;
         for _ in 0..if cfg!(miri) { 50 } else { 20_000 } {
-            let centre =
+            let center =
                 Point { longitude: unit() * 340.0 - 170.0, latitude: unit() * 140.0 - 70.0 };
             let radius_m = 10f64.powf(unit() * 5.5);
             let shape = if unit() < 0.5 {
@@ -461,18 +461,18 @@ mod tests {
             };
             let degrees = radius_m / 111_000.0;
             let point = Point {
-                longitude: centre.longitude + (unit() - 0.5) * 3.0 * degrees,
-                latitude: centre.latitude + (unit() - 0.5) * 3.0 * degrees,
+                longitude: center.longitude + (unit() - 0.5) * 3.0 * degrees,
+                latitude: center.latitude + (unit() - 0.5) * 3.0 * degrees,
             };
-            if !point.is_valid() || shape.distance_within(centre, point).is_none() {
+            if !point.is_valid() || shape.distance_within(center, point).is_none() {
                 continue;
             }
             within += 1;
             let number = point.number();
-            let cells = shape.cells(centre);
+            let cells = shape.cells(center);
             assert!(
                 cells.iter().any(|cell| (cell.first()..cell.end()).contains(&number)),
-                "{centre:?} {shape:?} {point:?}"
+                "{center:?} {shape:?} {point:?}"
             );
         }
         assert!(within > 10);
@@ -487,7 +487,7 @@ mod tests {
         };
         let (mut within, mut framed) = (0, 0);
         for _ in 0..if cfg!(miri) { 100 } else { 200_000 } {
-            let centre =
+            let center =
                 Point { longitude: unit() * 360.0 - 180.0, latitude: unit() * 170.0 - 85.0 };
             let radius_m = 10f64.powf(unit() * 7.5);
             let shape = if unit() < 0.5 {
@@ -498,16 +498,16 @@ mod tests {
             // Most points are near the edge, where a frame that is too narrow would be noticed.
             let degrees = radius_m / 111_000.0;
             let (east, north) = (unit() * 2.0 - 1.0, unit() * 2.0 - 1.0);
-            let narrow = (centre.latitude * RADIANS_PER_DEGREE).cos();
+            let narrow = (center.latitude * RADIANS_PER_DEGREE).cos();
             let point = Point {
-                longitude: centre.longitude + east * degrees / narrow * 1.1,
-                latitude: centre.latitude + north * degrees * 1.1,
+                longitude: center.longitude + east * degrees / narrow * 1.1,
+                latitude: center.latitude + north * degrees * 1.1,
             };
             let number = if point.is_valid() { point.number() } else { (unit() * 1e19) as u64 };
-            let around = shape.around(centre);
+            let around = shape.around(center);
             framed += usize::from(around.rows != (0..=u32::MAX));
-            let plain = shape.distance_within(centre, Point::of_number(number));
-            assert_eq!(around.distance_of_number(number), plain, "{centre:?} {shape:?} {number}");
+            let plain = shape.distance_within(center, Point::of_number(number));
+            assert_eq!(around.distance_of_number(number), plain, "{center:?} {shape:?} {number}");
             within += usize::from(plain.is_some());
         }
         assert!(cfg!(miri) || within > 10_000 && framed > 100_000, "{within} {framed}");
@@ -516,7 +516,7 @@ mod tests {
     #[test]
     fn the_grid_wraps_around() {
         let cell = GRID.cell(Point { longitude: 179.9, latitude: 0.1 }, 4);
-        assert_eq!(cell.neighbour(1, 0), GRID.cell(Point { longitude: -179.9, latitude: 0.1 }, 4));
-        assert_eq!(cell.neighbour(1, 0).neighbour(-1, 0), cell);
+        assert_eq!(cell.neighbor(1, 0), GRID.cell(Point { longitude: -179.9, latitude: 0.1 }, 4));
+        assert_eq!(cell.neighbor(1, 0).neighbor(-1, 0), cell);
     }
 }

@@ -8,7 +8,7 @@
 //! Invariants (SAFETY notes cite them)
 //!  1. `start` is the beginning of a private anonymous mapping of `mapped` bytes, readable and
 //!     writable, which belongs to this value alone and lasts as long as it does.
-//!  2. `len <= mapped`; all of the mapping is initialised, as the kernel fills
+//!  2. `len <= mapped`; all of the mapping is initialized, as the kernel fills
 //!     new pages with zeros.
 
 use crate::alloc::count_outside;

@@ -1,4 +1,4 @@
-//! Timer wheel: many deadlines in milliseconds, each added and cancelled in O(1).
+//! Timer wheel: many deadlines in milliseconds, each added and canceled in O(1).
 //!
 //! Six levels of 64 slots; a slot of level n spans 64^n ms. A timer is on the level of the highest
 //! digit (base 64) in which its deadline differs from the wheel's time. It moves down when the time
@@ -12,7 +12,7 @@
 //!
 //! Invariants (`check` verifies each)
 //!  1. Bit s of `occupied[level]` is set if and only if the list of slot s is not empty.
-//!  2. Every timer is linked in the slot that `home` returns, between its neighbours.
+//!  2. Every timer is linked in the slot that `home` returns, between its neighbors.
 //!  3. The time `elapsed` never goes back; no occupied slot begins before it except the current ones.
 
 use crate::slab::{Id, Slab};
@@ -68,7 +68,7 @@ impl<T> Wheel<T> {
         id
     }
 
-    /// Removes a timer; `None` if it has fired or was cancelled. O(1).
+    /// Removes a timer; `None` if it has fired or was canceled. O(1).
     pub fn cancel(&mut self, id: Id) -> Option<T> {
         self.unlink(id)?;
         self.timers.remove(id).map(|timer| timer.value)

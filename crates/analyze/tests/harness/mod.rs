@@ -183,7 +183,7 @@ pub(crate) fn classes(server: &Server) -> Classes {
         .unwrap_or(Classes::BUNDLED)
 }
 
-pub(crate) fn analysed(path: &Path, classes: Classes) -> Findings {
+pub(crate) fn analyzed(path: &Path, classes: Classes) -> Findings {
     let mut analysis = Analysis::new(classes, Limits::default(), 0);
     read_path(path, &mut analysis, &mut Progress::hidden()).unwrap();
     let findings = analysis.finish();

@@ -1,7 +1,7 @@
 //! Bars as SVG: the numbers of the servers and of the article next to each other.
 
 use super::escaped;
-use super::plot::{WIDTH, colour, figure_of};
+use super::plot::{WIDTH, color, figure_of};
 use crate::compare::ServerInfo;
 use crate::experiments::finding::{Better, Row};
 use crate::experiments::render::format_number;
@@ -137,7 +137,7 @@ fn drawn(
             svg += &format!(
                 "<rect class=\"f{}\" x=\"{left:.1}\" y=\"{y:.1}\" width=\"{long:.1}\" \
                  height=\"{:.1}\" rx=\"2\"/><text class=\"value\" x=\"{:.1}\" y=\"{:.1}\">{}</text>\n",
-                colour(server),
+                color(server),
                 BAR_HEIGHT - 3.0,
                 left + long + 6.0,
                 y + 10.5,
@@ -155,8 +155,8 @@ fn drawn(
         );
     }
     let entry = |&(server, name): &(Option<usize>, &str)| {
-        let colour = colour(server);
-        format!("<span><i class=\"swatch b{colour}\"></i>{}</span>", escaped(name))
+        let color = color(server);
+        format!("<span><i class=\"swatch b{color}\"></i>{}</span>", escaped(name))
     };
     let legend: String = legend.iter().map(entry).collect();
     figure_of(title, &format!("<div class=\"legend\">{legend}</div>\n"), y, &svg)

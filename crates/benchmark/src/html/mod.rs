@@ -118,7 +118,7 @@ impl Report {
             let version = server.version.as_deref().unwrap_or("of unknown version");
             text += &format!(
                 "<li><span class=\"swatch b{}\"></span><b>{}</b> {} <code>{}</code></li>\n",
-                plot::colour(Some(i)),
+                plot::color(Some(i)),
                 escaped(&server.name),
                 escaped(version),
                 escaped(&server.place)

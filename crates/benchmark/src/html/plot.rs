@@ -24,7 +24,7 @@ const PLACES_MAX: usize = 8;
 const LABEL_WIDTH: f64 = 30.0;
 
 /// The class of a server's color.
-pub(super) fn colour(server: Option<usize>) -> String {
+pub(super) fn color(server: Option<usize>) -> String {
     server.map_or("x".to_owned(), |server| (server % COLOURS).to_string())
 }
 
@@ -126,7 +126,7 @@ fn parts<'a>(line: &'a Line, xs: &[f64]) -> impl Iterator<Item = &'a [(f64, f64)
 }
 
 fn curve(line: &Line, frame: &Frame, plot: &Plot, xs: &[f64], places: &Places) -> String {
-    let colour = colour(line.server);
+    let color = color(line.server);
     let class = if line.computed { "curve computed" } else { "curve" };
     let mut svg = String::new();
     for part in parts(line, xs).filter(|part| part.len() > 1) {
@@ -135,12 +135,12 @@ fn curve(line: &Line, frame: &Frame, plot: &Plot, xs: &[f64], places: &Places) -
             .filter(|&&(x, y)| frame.holds(x, y))
             .map(|&(x, y)| format!("{:.1},{:.1}", frame.at_x(x), frame.at_y(y)))
             .collect();
-        svg += &format!("<polyline class=\"{class} s{colour}\" points=\"{}\"/>\n", at.join(" "));
+        svg += &format!("<polyline class=\"{class} s{color}\" points=\"{}\"/>\n", at.join(" "));
     }
     for &(x, y) in line.points.iter().filter(|&&(x, y)| frame.holds(x, y)) {
         let radius = if line.computed { 1.6 } else { 3.4 };
         svg += &format!(
-            "<circle class=\"f{colour}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"{radius}\">\
+            "<circle class=\"f{color}\" cx=\"{:.1}\" cy=\"{:.1}\" r=\"{radius}\">\
              <title>{}: {} {} at {} {}</title></circle>\n",
             frame.at_x(x),
             frame.at_y(y),
@@ -163,16 +163,15 @@ fn label_of(places: &Places, x: f64) -> String {
 fn legend(lines: &[Line], xs: &[f64]) -> String {
     let mut text = "<div class=\"legend\">".to_owned();
     for line in lines {
-        let colour = colour(line.server);
+        let color = color(line.server);
         let class = if line.computed { "curve computed" } else { "curve" };
         let mut sign = String::new();
         if parts(line, xs).any(|part| part.len() > 1) {
-            sign += &format!(
-                "<line class=\"{class} s{colour}\" x1=\"1\" x2=\"21\" y1=\"5\" y2=\"5\"/>"
-            );
+            sign +=
+                &format!("<line class=\"{class} s{color}\" x1=\"1\" x2=\"21\" y1=\"5\" y2=\"5\"/>");
         }
         if !line.computed {
-            sign += &format!("<circle class=\"f{colour}\" cx=\"11\" cy=\"5\" r=\"3.4\"/>");
+            sign += &format!("<circle class=\"f{color}\" cx=\"11\" cy=\"5\" r=\"3.4\"/>");
         }
         text +=
             &format!("<span><svg viewBox=\"0 0 22 10\">{sign}</svg>{}</span>", escaped(&line.name));

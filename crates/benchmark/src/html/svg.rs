@@ -3,7 +3,7 @@
 //! The file has its own background and style for light and dark mode, and no script.
 
 use super::comparison::{over_depth, row_of};
-use super::plot::{Frame, HEIGHT, colour, drawing, places_of};
+use super::plot::{Frame, HEIGHT, color, drawing, places_of};
 use super::{escaped, grouped};
 use crate::compare::{CaseResult, Comparison, Metric};
 use crate::experiments::finding::Plot;
@@ -85,10 +85,10 @@ fn legend(comparison: &Comparison) -> String {
     let (mut svg, mut x) = (String::new(), MARGIN);
     for (i, server) in comparison.servers.iter().enumerate() {
         let name = server.version.as_ref().unwrap_or(&server.name);
-        let colour = colour(Some(i));
+        let color = color(Some(i));
         svg += &format!(
-            "<line class=\"curve s{colour}\" x1=\"{x}\" x2=\"{:.1}\" y1=\"{sign}\" y2=\"{sign}\"/>\
-             <circle class=\"f{colour}\" cx=\"{:.1}\" cy=\"{sign}\" r=\"3.4\"/>\
+            "<line class=\"curve s{color}\" x1=\"{x}\" x2=\"{:.1}\" y1=\"{sign}\" y2=\"{sign}\"/>\
+             <circle class=\"f{color}\" cx=\"{:.1}\" cy=\"{sign}\" r=\"3.4\"/>\
              <text class=\"name\" x=\"{:.1}\" y=\"{Y}\">{}</text>\n",
             x + 22.0,
             x + 11.0,

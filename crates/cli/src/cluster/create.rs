@@ -42,7 +42,7 @@ pub(super) fn run(task: &Task<'_>) -> Done {
     allot_slots(&mut nodes, &order[..masters]);
     assign_replicas(&mut nodes, &order, masters, per_master);
     if per_master > 0 {
-        optimise(&mut nodes);
+        optimize(&mut nodes);
     }
     for node in &nodes {
         messages::say(&planned(node));
@@ -168,7 +168,7 @@ fn score(nodes: &[Node]) -> (usize, usize) {
 }
 
 /// Swaps masters between replicas while this improves the score.
-fn optimise(nodes: &mut [Node]) {
+fn optimize(nodes: &mut [Node]) {
     messages::step(">>> Trying to optimize slaves allocation for anti-affinity\n");
     let mut best = score(nodes);
     let mut improved = true;

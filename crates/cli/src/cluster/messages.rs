@@ -8,9 +8,9 @@ use std::io::BufRead;
 /// Maximum length of an answer.
 const ANSWER_BYTES_MAX: u64 = 4096;
 
-fn coloured(colour: u8, text: &str) {
-    if screen::is_terminal() && screen::is_colourful() {
-        screen::print(format!("\x1b[{colour};1m{text}\x1b[0m"));
+fn colored(color: u8, text: &str) {
+    if screen::is_terminal() && screen::is_colorful() {
+        screen::print(format!("\x1b[{color};1m{text}\x1b[0m"));
     } else {
         screen::print(text);
     }
@@ -19,22 +19,22 @@ fn coloured(colour: u8, text: &str) {
 
 /// Prints the current step.
 pub(super) fn step(text: &str) {
-    coloured(29, text);
+    colored(29, text);
 }
 
 /// Prints a success.
 pub(super) fn good(text: &str) {
-    coloured(32, text);
+    colored(32, text);
 }
 
 /// Prints a warning.
 pub(super) fn warning(text: &str) {
-    coloured(33, text);
+    colored(33, text);
 }
 
 /// Prints an error.
 pub(super) fn error(text: &str) {
-    coloured(31, text);
+    colored(31, text);
 }
 
 /// Prints an error, and returns the failure of the command.

@@ -92,9 +92,9 @@ fn legend(palette: &[u8]) -> String {
          K,L,M,N,O,P,Q,?  1,2,4,8,16,30,60,>60 seconds\n\
          From 0 to 100%: "
     );
-    for colour in palette {
+    for color in palette {
         // Writing to a string cannot fail.
-        let _ = write!(text, "\x1b[48;5;{colour}m ");
+        let _ = write!(text, "\x1b[48;5;{color}m ");
     }
     text + "\x1b[0m\n" + &line + "\n"
 }

@@ -45,7 +45,7 @@ impl Editor {
         let mut inner = rustyline::Editor::with_history(config, history)?;
         // Pasted lines are executed one after the other, as if typed.
         inner.enable_bracketed_paste(false);
-        let colors = screen::is_terminal() && screen::is_colourful();
+        let colors = screen::is_terminal() && screen::is_colorful();
         inner.set_helper(Some(Advice {
             docs,
             hints: true,

@@ -76,12 +76,12 @@ impl Session {
     /// Prints messages until standard input is readable.
     pub(crate) fn messages_until_input(&mut self) {
         let invites = self.options.output != Output::Raw && screen::is_for_people();
-        let is_colourful = invites && screen::is_colourful();
+        let is_colorful = invites && screen::is_colorful();
         let _every_key = EveryKey::counts();
         self.awaits_reply = false;
         while self.is_subscribed {
             if invites {
-                screen::print(match is_colourful {
+                screen::print(match is_colorful {
                     true => format!("\x1b[1;90m{INVITATION}\x1b[0m"),
                     false => INVITATION.to_owned(),
                 });

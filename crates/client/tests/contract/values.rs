@@ -126,8 +126,8 @@ async fn hyperloglogs(db: Client, key: String) -> Result<()> {
 async fn places(db: Client, key: String) -> Result<()> {
     assert_eq!(db.geoadd(&key, (13.361389, 38.115556, "Palermo")).await?, 1);
     assert_eq!(db.geoadd(&key, (15.087269, 37.502669, "Catania")).await?, 1);
-    let metres = db.geodist(&key, "Palermo", "Catania").await?;
-    assert!(metres.is_some_and(|metres| (metres - 166_274.15).abs() < 1.0), "{metres:?}");
+    let meters = db.geodist(&key, "Palermo", "Catania").await?;
+    assert!(meters.is_some_and(|meters| (meters - 166_274.15).abs() < 1.0), "{meters:?}");
     let found = db.geopos(&key, ["Palermo", "none"]).await?;
     assert!(found[0].is_some_and(|(east, _)| (east - 13.361389).abs() < 1e-4));
     assert_eq!(found[1], None);

@@ -61,7 +61,7 @@ fn share(at: usize, shards: usize) -> SlotRanges {
     SlotRanges::merged(range.into_iter().collect())
 }
 
-/// The nodes in an order in which neighbours are in different zones and on different hosts: one from each
+/// The nodes in an order in which neighbors are in different zones and on different hosts: one from each
 /// zone in turn, and within a zone one from each host in turn.
 fn spread(nodes: &[Registration]) -> Vec<&Registration> {
     let mut zones: BTreeMap<&str, BTreeMap<&str, Vec<&Registration>>> = BTreeMap::new();

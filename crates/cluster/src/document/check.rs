@@ -213,7 +213,7 @@ fn check_in_sync(shard: &Shard) -> Result<(), DocumentError> {
     Ok(())
 }
 
-/// Each slot has at most one owner. Compares neighbouring ranges of all shards.
+/// Each slot has at most one owner. Compares neighboring ranges of all shards.
 fn check_owners(topology: &Topology) -> Result<(), DocumentError> {
     let of_shard = |shard: &Shard| {
         let id = shard.id;

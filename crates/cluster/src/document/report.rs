@@ -35,7 +35,7 @@ pub struct NodeStatus {
     pub replid: String,
     /// The offset in that history, in bytes.
     pub offset: u64,
-    /// True while a dataset is being loaded or a full synchronisation is running.
+    /// True while a dataset is being loaded or a full synchronization is running.
     #[serde(default)]
     pub loading: bool,
     /// Milliseconds between the last contact of a replica with its primary and the report; `None` if this process has

@@ -26,7 +26,7 @@ pub struct NodeState {
     /// The node has a lease.
     pub is_alive: bool,
     pub no_failover: bool,
-    /// The node is loading a dataset, or its synchronisation with its primary has not finished.
+    /// The node is loading a dataset, or its synchronization with its primary has not finished.
     pub is_loading: bool,
     /// The node's replication offset in bytes.
     pub offset: u64,

@@ -273,7 +273,7 @@ proptest! {
             }
         }
         config.cluster.cluster_enabled = false;
-        config.normalise();
+        config.normalize();
         let written = rewrite::merge(old, &config, &file::Included::default(), &[], added);
         let readable: Vec<u8> = written
             .split_inclusive(|b| *b == b'\n')

@@ -137,14 +137,14 @@ impl PlannedSwitches {
     /// Notes that the switch before a shutdown has ended.
     pub fn end_departure(&self, has_handed_over: bool) {
         let mut state = self.state.lock().even_poisoned();
-        // Another shutdown may have been requested after this one was cancelled.
+        // Another shutdown may have been requested after this one was canceled.
         if state.departure == Departure::InProgress && state.departs_until_ms.is_none() {
             state.departure =
                 if has_handed_over { Departure::HandedOver } else { Departure::Failed };
         }
     }
 
-    /// Called when the shutdown is cancelled. Its switch, if it has not begun yet, is dropped.
+    /// Called when the shutdown is canceled. Its switch, if it has not begun yet, is dropped.
     pub fn call_departure_off(&self) {
         let mut state = self.state.lock().even_poisoned();
         (state.departs_until_ms, state.departure) = (None, Departure::None);
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_departure_precedes_other_requests_and_can_be_cancelled() {
+    fn a_departure_precedes_other_requests_and_can_be_canceled() {
         let switches = PlannedSwitches::default();
         switches.request(SwitchRequest::TakeOver);
         switches.request(SwitchRequest::Depart { until_ms: 5 });

@@ -86,7 +86,7 @@ pub enum Unblocked {
     Error,
     /// This server has become a replica. The connection is closed after the reply.
     RoleChanged,
-    /// The shutdown that the client waits for was cancelled.
+    /// The shutdown that the client waits for was canceled.
     EndGivenUp,
     /// The client's user no longer has permission to run the command.
     Forbidden(Denied),

@@ -72,7 +72,7 @@ impl Shutdown {
     }
 
     /// Notes that the stream ends at this position. Replicas must acknowledge all of it. Has no effect if the shutdown
-    /// was cancelled or if the current end is later.
+    /// was canceled or if the current end is later.
     pub fn move_target(&self, end: Ticket) {
         if let Some(waiting) = &mut self.plan().waiting
             && waiting.end < end
@@ -108,7 +108,7 @@ impl Shutdown {
         scheduled.is_some() || waiting.is_some()
     }
 
-    /// Reports whether a signal or a client has requested a shutdown that was not cancelled.
+    /// Reports whether a signal or a client has requested a shutdown that was not canceled.
     pub fn is_planned(&self) -> bool {
         let plan = self.plan();
         plan.scheduled.is_some() || plan.waiting.is_some()

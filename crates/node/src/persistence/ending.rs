@@ -175,7 +175,7 @@ pub fn refusal() -> CommandError {
 }
 
 /// Shuts the server down after replicas have caught up or the timeout has passed. If that fails, the shutdown is
-/// cancelled.
+/// canceled.
 fn end_planned(core: &Core, how: ShutdownMode) -> Result<()> {
     let called_off = || !core.shared.process.shutdown.is_planned();
     let ended = end(core, how, called_off);
@@ -269,11 +269,11 @@ fn report_replicas(core: &Core) {
     }
 }
 
-/// Shuts the server down, after a snapshot if one is to be saved. Does nothing if the shutdown was cancelled while this
+/// Shuts the server down, after a snapshot if one is to be saved. Does nothing if the shutdown was canceled while this
 /// worker waited for the others. O(all data) with a snapshot.
 ///
 /// # Errors
-/// As for [`begin`], or the shutdown was cancelled.
+/// As for [`begin`], or the shutdown was canceled.
 fn end(core: &Core, how: ShutdownMode, called_off: impl Fn() -> bool) -> Result<()> {
     let shared = core.shared;
     if is_in_the_way(shared, how) {

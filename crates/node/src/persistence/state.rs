@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 pub enum Ended {
     Saved,
     Failed,
-    /// The snapshot was cancelled, which does not count as a failure.
+    /// The snapshot was canceled, which does not count as a failure.
     GivenUp,
 }
 
@@ -42,7 +42,7 @@ pub struct Snapshots {
     running: Mutex<Option<Running>>,
     /// True while `running` has a value, for threads that check it in every round.
     is_running: AtomicBool,
-    /// True if the running snapshot is cancelled, so that it ends without a file.
+    /// True if the running snapshot is canceled, so that it ends without a file.
     is_unwanted: AtomicBool,
     is_scheduled: AtomicBool,
     /// True if neither a client nor a save point requested the next snapshot.
@@ -275,7 +275,7 @@ impl Snapshots {
         self.is_running.load(Ordering::Relaxed)
     }
 
-    /// Reports whether the snapshot that has ended was cancelled.
+    /// Reports whether the snapshot that has ended was canceled.
     pub(super) fn is_unwanted(&self) -> bool {
         self.is_unwanted.load(Ordering::SeqCst)
     }

@@ -69,7 +69,7 @@ pub(crate) struct Uring {
     queue: VecDeque<squeue::Entry>,
     completions: Vec<(u64, i32, u32)>,
     /// A number per listener that changes whenever accepting stops, so that late completions are
-    /// recognised.
+    /// recognized.
     accepting: Vec<u32>,
     /// True if the kernel can wait a bounded time for several completions, and after that for one.
     can_coalesce: bool,

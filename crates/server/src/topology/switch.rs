@@ -347,7 +347,7 @@ impl PlannedSwitch<'_> {
     /// Pauses before the next report.
     ///
     /// # Errors
-    /// The time limit has passed, with the reason `late`, or the switch was cancelled.
+    /// The time limit has passed, with the reason `late`, or the switch was canceled.
     fn pause(&self, late: &str) -> Result<(), String> {
         let shutdown = &self.watcher.shared.process.shutdown;
         if self.to.is_none() && !shutdown.is_planned() {

@@ -19,7 +19,7 @@
 //!
 //! Invariants (`check` verifies 1-4; SAFETY notes cite them by number)
 //!  1. `pointer` is the start of a live allocation of `size_class(geometry.total)` bytes, aligned
-//!     to 8, owned by this `Entry` alone. All `geometry.total` bytes of it are initialised, except
+//!     to 8, owned by this `Entry` alone. All `geometry.total` bytes of it are initialized, except
 //!     the part of an object's room that V does not use.
 //!  2. The header's `shape` and the long key length describe that allocation; they change only
 //!     through `&mut self` or in the constructor.
@@ -147,7 +147,7 @@ impl<V> Entry<V> {
 
     #[inline(always)]
     fn header(&self) -> &Header {
-        // SAFETY: 1: every allocation starts with an initialised header.
+        // SAFETY: 1: every allocation starts with an initialized header.
         unsafe { self.pointer.cast::<Header>().as_ref() }
     }
 
@@ -179,7 +179,7 @@ impl<V> Entry<V> {
     #[must_use]
     pub fn key(&self) -> &[u8] {
         let Geometry { key_at, key_len, .. } = self.geometry();
-        // SAFETY: 1 and 2: there are key_len initialised bytes at key_at.
+        // SAFETY: 1 and 2: there are key_len initialized bytes at key_at.
         unsafe { std::slice::from_raw_parts(self.pointer.as_ptr().add(key_at), key_len) }
     }
 
@@ -221,7 +221,7 @@ impl<V> Entry<V> {
         if form == 0 {
             ValueRef::Bytes(self.inline_bytes())
         } else if form == INT {
-            // SAFETY: 3: INT means that there is an initialised integer.
+            // SAFETY: 3: INT means that there is an initialized integer.
             ValueRef::Int(unsafe { self.form(shape).cast::<i64>().read() })
         } else {
             // SAFETY: 3: OBJECT means that there is a live V, which is borrowed as long as `self`.
@@ -233,7 +233,7 @@ impl<V> Entry<V> {
     fn inline_bytes(&self) -> &[u8] {
         let at = self.geometry().value_at();
         let len = usize::from(self.shape().inline_len);
-        // SAFETY: 1 and 2: inline_len initialised bytes follow the key.
+        // SAFETY: 1 and 2: inline_len initialized bytes follow the key.
         unsafe { std::slice::from_raw_parts(self.pointer.as_ptr().add(at), len) }
     }
 
@@ -405,7 +405,7 @@ impl<V> Entry<V> {
 
     /// Changes the length of the inline value and which optional parts exist. Keeps the key. Keeps
     /// the deadline and the form if both the old and the new shape have them. With `keep_value`,
-    /// keeps the common part of an inline value. New parts are uninitialised: the caller must write
+    /// keeps the common part of an inline value. New parts are uninitialized: the caller must write
     /// them immediately. An object for which the new form has no room is forgotten, not dropped.
     /// O(key + inline value).
     fn reshape(&mut self, flags: u8, inline_len: u16, keep_value: bool) {

@@ -8,7 +8,7 @@ const XZERO_MAX: usize = 1 << 14;
 const VAL_MAX: usize = 4;
 const VALUE_MAX: u8 = 32;
 
-/// Number of opcodes that are checked for joinable neighbours after a change. The change touches at
+/// Number of opcodes that are checked for joinable neighbors after a change. The change touches at
 /// most three opcodes and the one before them.
 const JOIN_MAX: usize = 5;
 

@@ -21,7 +21,7 @@
 //! Invariants
 //!  1. `start - front` is the start of an allocation of `class.capacity()` bytes that this buffer
 //!     owns, with the layout of a vector of bytes. A buffer with capacity 0 has no allocation.
-//!  2. `front + len <= class.capacity()`, and the first `len` bytes from `start` on are initialised.
+//!  2. `front + len <= class.capacity()`, and the first `len` bytes from `start` on are initialized.
 
 use std::alloc::{Layout, handle_alloc_error, realloc};
 use std::mem::ManuallyDrop;
@@ -125,11 +125,11 @@ impl Buffer {
         let begin = own.begin();
         if own.front > 0 {
             // SAFETY: by 1 and 2 both ranges are in the allocation,
-            // and what is read is initialised.
+            // and what is read is initialized.
             unsafe { std::ptr::copy(own.start.as_ptr(), begin, own.len()) };
         }
         // SAFETY: by 1 the allocation is that of a vector of this capacity, and nothing frees it
-        // again, since `own` is not dropped; its first bytes are initialised.
+        // again, since `own` is not dropped; its first bytes are initialized.
         unsafe { Vec::from_raw_parts(begin, own.len(), own.capacity()) }
     }
 
@@ -200,7 +200,7 @@ impl Buffer {
     fn shift(&mut self, by: usize) {
         assert!(self.front == 0 && by <= self.capacity() - self.len() && by <= FRONT_MAX);
         let start = self.start.as_ptr();
-        // SAFETY: the assertion, 1 and 2: what is read is initialised, what is written is inside.
+        // SAFETY: the assertion, 1 and 2: what is read is initialized, what is written is inside.
         unsafe {
             let to = start.add(by);
             std::ptr::copy(start, to, self.len());

@@ -8,7 +8,7 @@ pub(super) const LEAF_LEN_MAX: usize = 64;
 /// Maximum size in bytes of the members of a leaf that has at least two, so that an insertion moves
 /// little memory.
 pub(super) const LEAF_BYTES_MAX: usize = 4096;
-/// A leaf below both limits is joined with a neighbour if the two fit well into one.
+/// A leaf below both limits is joined with a neighbor if the two fit well into one.
 const SPARSE_LEN: usize = LEAF_LEN_MAX / 4;
 const SPARSE_BYTES: usize = LEAF_BYTES_MAX / 4;
 
@@ -21,7 +21,7 @@ struct Mark {
     end: u32,
 }
 
-/// Neighbouring members, in order. Scores are stored apart from marks because a search reads only
+/// Neighboring members, in order. Scores are stored apart from marks because a search reads only
 /// one of the two, and the amount of memory that it reads determines its time.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Leaf {

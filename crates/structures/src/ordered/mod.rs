@@ -11,7 +11,7 @@
 //!  +------------+-------------------+----------------------+
 //! ```
 //!
-//! A member is stored once, in its leaf, next to its neighbours, so walking a range reads memory in
+//! A member is stored once, in its leaf, next to its neighbors, so walking a range reads memory in
 //! order. For each member, the index stores only its hash and its leaf's number (8 bytes). A split
 //! or join corrects the index entries of the members that move, with at most 48 lookups, amortised
 //! over as many insertions or removals.
@@ -157,7 +157,7 @@ impl Ordered {
         if old == score {
             return Some(old);
         }
-        // If the member stays between its neighbours in the middle of a leaf, nothing else changes.
+        // If the member stays between its neighbors in the middle of a leaf, nothing else changes.
         let scores = leaf.scores();
         let inside = at > 0 && at + 1 < scores.len();
         if inside && scores[at - 1] < score && score < scores[at + 1] {
@@ -341,7 +341,7 @@ impl Ordered {
     }
 }
 
-/// Neighbouring members in one leaf. See [`Ordered::runs`].
+/// Neighboring members in one leaf. See [`Ordered::runs`].
 #[derive(Debug, Clone)]
 pub struct Run<'a> {
     leaf: &'a Leaf,
@@ -364,7 +364,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Neighbouring members with their scores. See [`Ordered::range`].
+/// Neighboring members with their scores. See [`Ordered::range`].
 #[derive(Debug, Clone)]
 pub struct Members<'a> {
     set: &'a Ordered,

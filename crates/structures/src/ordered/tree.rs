@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 
 /// Maximum number of slots in an inner node.
 const SLOTS_MAX: usize = 64;
-/// A node with fewer slots is joined with a neighbour if the two fit well into one.
+/// A node with fewer slots is joined with a neighbor if the two fit well into one.
 const SLOTS_SPARSE: usize = SLOTS_MAX / 4;
 /// Number of cache lines that the scores of a full node may span.
 const SCORE_LINES: usize = SLOTS_MAX * size_of::<f64>() / 64 + 1;
@@ -462,7 +462,7 @@ impl Node {
         end - at
     }
 
-    /// Joins the leaf of slot `i` with a neighbour if the two fit well into one.
+    /// Joins the leaf of slot `i` with a neighbor if the two fit well into one.
     fn join_leaves(&mut self, i: usize, parts: &mut Parts<'_>) {
         let good = |left: usize| {
             let slots = self.slots.get(left..left + 2);
@@ -484,7 +484,7 @@ impl Node {
         self.remove_slot(left + 1);
     }
 
-    /// Joins child `i` with a neighbour if the two fit well into one.
+    /// Joins child `i` with a neighbor if the two fit well into one.
     fn join_nodes(&mut self, i: usize) {
         let good = |left: usize| {
             let pair = self.children.get(left..left + 2);

@@ -11,7 +11,7 @@ impl QuickList {
             self.nodes.locate(index).expect("callers insert beside elements that exist");
         let node = self.node(place);
         let at_edge = within == if side == End::Front { 0 } else { node.len() - 1 };
-        let neighbour = match side {
+        let neighbor = match side {
             End::Front => place.checked_sub(1),
             End::Back => Some(place + 1),
         };
@@ -25,11 +25,11 @@ impl QuickList {
                 };
             });
         } else if at_edge
-            && let Some(neighbour_place) = neighbour
-            && self.nodes.get(neighbour_place).is_some_and(|node| self.admits(node, text.len()))
+            && let Some(neighbor_place) = neighbor
+            && self.nodes.get(neighbor_place).is_some_and(|node| self.admits(node, text.len()))
         {
             let other = if side == End::Front { End::Back } else { End::Front };
-            self.edit(neighbour_place, |node| {
+            self.edit(neighbor_place, |node| {
                 push(node.packed_mut().expect("large elements admit no others"), other, text);
             });
         } else if at_edge {
@@ -73,7 +73,7 @@ impl QuickList {
         } else if node.is_plain() && large {
             self.edit(place, |node| *node = Node::plain(text));
         } else if node.is_plain() {
-            // The new element may join a neighbour.
+            // The new element may join a neighbor.
             self.insert(index, End::Back, text);
             self.remove_node(place);
         } else {

@@ -10,7 +10,7 @@
 //! ```
 //! Node boundaries follow Redis, because they determine when a list converts back to one listpack.
 //! A node takes elements until it exceeds its limit. A full node in the middle is split, and small
-//! neighbours of the split are merged.
+//! neighbors of the split are merged.
 //!
 //! A clone increments one counter. A change then copies the node and the branches that lead to it.
 //!

@@ -18,7 +18,7 @@
 //!  2. A branch's counts of parts and elements are those of everything below it.
 //!  3. No branch has more than `FANOUT` children; an inner root has at least two.
 //!
-//! All operations are O(log parts). Branches that have become small are joined with a neighbour,
+//! All operations are O(log parts). Branches that have become small are joined with a neighbor,
 //! and branches that are filled in order stay full.
 
 #[cfg(test)]
@@ -29,7 +29,7 @@ use crate::shared::Shared;
 /// Maximum number of children of a branch. Copying a branch copies less than 2 KiB. The value is
 /// small in tests, to get deep trees.
 const FANOUT: usize = if cfg!(test) { 4 } else { 64 };
-/// Branches with fewer children are joined with a neighbour if the two together fit into half a
+/// Branches with fewer children are joined with a neighbor if the two together fit into half a
 /// branch.
 const SMALL: usize = FANOUT / 4;
 
@@ -456,7 +456,7 @@ impl<T: Part> Child<T> {
     }
 }
 
-/// Removes child `at` if it became empty, or joins it with a neighbour if both are small.
+/// Removes child `at` if it became empty, or joins it with a neighbor if both are small.
 fn tend<T: Part>(children: &mut Vec<Child<T>>, at: usize) {
     let width = children[at].width();
     if width == 0 {
@@ -477,6 +477,6 @@ fn tend<T: Part>(children: &mut Vec<Child<T>>, at: usize) {
     match (Shared::make_mut(&mut own.branch), Shared::unwrap_or_clone(right.branch)) {
         (Branch::Leaf(own), Branch::Leaf(more)) => own.extend(more),
         (Branch::Inner(own), Branch::Inner(more)) => own.extend(more),
-        _ => unreachable!("by 1 neighbours have the same depth"),
+        _ => unreachable!("by 1 neighbors have the same depth"),
     }
 }

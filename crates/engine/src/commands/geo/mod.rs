@@ -37,7 +37,7 @@ impl Unit {
         let units = [(b"m" as &[u8], 1.0), (b"km", 1000.0), (b"ft", 0.3048), (b"mi", 1609.34)];
         let found = units.iter().find(|(name, _)| word.eq_ignore_ascii_case(name));
         let unknown = "ERR unsupported unit provided. please use M, KM, FT, MI";
-        found.map(|(_, metres)| Unit(*metres)).ok_or_else(|| CommandError::text(unknown))
+        found.map(|(_, meters)| Unit(*meters)).ok_or_else(|| CommandError::text(unknown))
     }
 }
 

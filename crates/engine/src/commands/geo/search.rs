@@ -57,7 +57,7 @@ struct Options<'a> {
 #[derive(Debug, Clone, Copy)]
 struct Search {
     /// The center; `None` if it is a member of a key that does not exist.
-    centre: Option<Point>,
+    center: Option<Point>,
     shape: Option<Shape>,
     unit: Unit,
     order: Order,
@@ -71,9 +71,9 @@ struct Search {
 }
 
 impl Options<'_> {
-    fn around(centre: Option<Point>) -> Options<'static> {
+    fn around(center: Option<Point>) -> Options<'static> {
         let search = Search {
-            centre,
+            center,
             shape: None,
             unit: Unit(1.0),
             order: Order::Unsorted,
@@ -291,11 +291,11 @@ fn options<'a>(
             }
             GeoOption::StoreDistance => search.store_distance = true,
             GeoOption::FromMember(member) if !from_point => {
-                search.centre = place_of(set, member)?;
+                search.center = place_of(set, member)?;
                 from_member = true;
             }
             GeoOption::FromPoint(degrees) if !from_member => {
-                search.centre = Some(point(degrees)?);
+                search.center = Some(point(degrees)?);
                 from_point = true;
             }
             GeoOption::ByCircle(words) if !by_box => {
@@ -320,7 +320,7 @@ fn check(
     args: &Args<'_>,
     family: SearchForm,
     wanted: &Options<'_>,
-    has_centre: bool,
+    has_center: bool,
     has_shape: bool,
 ) -> Result<()> {
     let name = || String::from_utf8_lossy(args.argument(0)).into_owned();
@@ -336,7 +336,7 @@ fn check(
             "ERR {what} is not compatible with WITHDIST, WITHHASH and WITHCOORD options"
         ));
     }
-    if family.is_search() && !has_centre {
+    if family.is_search() && !has_center {
         let choice = "exactly one of FROMMEMBER or FROMLONLAT can be specified for";
         return error(format!("ERR {choice} {}", name()));
     }
@@ -421,17 +421,17 @@ impl Search {
 
     /// Number of members in the cells. O(log n).
     fn members_in_cells(&self, set: &SortedSet) -> usize {
-        let (Some(centre), Some(shape)) = (self.centre, self.shape) else { return 0 };
-        ranges(shape, centre).map(|range| set.score_ranks(&range).len()).sum()
+        let (Some(center), Some(shape)) = (self.center, self.shape) else { return 0 };
+        ranges(shape, center).map(|range| set.score_ranks(&range).len()).sum()
     }
 
     /// The members found, unless more than `most` members would have to be checked.
     fn find_among<'a>(&self, set: &'a SortedSet, most: usize) -> Option<Vec<Match<'a>>> {
-        let (Some(centre), Some(shape)) = (self.centre, self.shape) else {
+        let (Some(center), Some(shape)) = (self.center, self.shape) else {
             return Some(Vec::new());
         };
         let enough = if self.any { self.count } else { usize::MAX };
-        let around = shape.around(centre);
+        let around = shape.around(center);
         let (mut found, mut left, mut is_over) = (Vec::new(), most, true);
         let pick = |score: f64| {
             if left == 0 {
@@ -440,7 +440,7 @@ impl Search {
             left -= 1;
             around.distance_of_number(number_of_score(score)).map(Some)
         };
-        let _ = set.select(ranges(shape, centre), pick, |member, score, distance| {
+        let _ = set.select(ranges(shape, center), pick, |member, score, distance| {
             let Some(distance) = distance else {
                 is_over = false;
                 return ControlFlow::Break(());
@@ -504,8 +504,8 @@ impl Search {
 }
 
 /// The scores of the points in the cells around a center.
-fn ranges(shape: Shape, centre: Point) -> impl Iterator<Item = ScoreRange> {
-    shape.cells(centre).into_iter().map(|cell| ScoreRange {
+fn ranges(shape: Shape, center: Point) -> impl Iterator<Item = ScoreRange> {
+    shape.cells(center).into_iter().map(|cell| ScoreRange {
         min: cell.first() as f64,
         min_open: false,
         max: cell.end() as f64,

@@ -46,7 +46,7 @@ impl BlockedCommand {
         self.timer = None;
     }
 
-    /// Ends the wait. Returns the timer that is to be cancelled.
+    /// Ends the wait. Returns the timer that is to be canceled.
     pub fn end(&mut self) -> Option<Id> {
         std::mem::take(self).timer
     }

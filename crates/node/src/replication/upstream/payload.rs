@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_head_defines_how_the_end_is_recognised() {
+    fn the_head_defines_how_the_end_is_recognized() {
         let mark = "0123456789012345678901234567890123456789";
         let words = brisk_engine::Dialect::Redis.primary_words();
         let of = |line: &str| end_of(line.as_bytes(), words).ok();

@@ -6,16 +6,16 @@
 //! | file | about |
 //! |---|---|
 //! | `fields` | fields of INFO that correspond to one metric each |
-//! | `labelled` | all other metrics |
+//! | `labeled` | all other metrics |
 //! | `families` | the two formats |
 
 mod families;
 mod fields;
-mod labelled;
+mod labeled;
 
 use self::families::Families;
 pub(super) use self::families::Format;
-use self::labelled::Labelled;
+use self::labeled::Labeled;
 use crate::info;
 use brisk_config::Config;
 use brisk_node::core::shared::Shared;
@@ -32,8 +32,8 @@ pub(super) fn text(shared: &Shared, config: &Config, format: Format) -> String {
     let info = info::text(shared, config, [b"everything".as_slice()].into_iter());
     let info = Info::of(&info);
     let mut out = Families::default();
-    out.add(labelled::UP.family, &[], 1);
-    out.add(labelled::START_TIME.family, &[], shared.process.started_unix_ms / 1000);
+    out.add(labeled::UP.family, &[], 1);
+    out.add(labeled::START_TIME.family, &[], shared.process.started_unix_ms / 1000);
     instance(&info, &mut out);
     for row in fields::all() {
         match info.get(row.field) {
@@ -48,7 +48,7 @@ pub(super) fn text(shared: &Shared, config: &Config, format: Format) -> String {
     replication(&info, &mut out);
     for (word, value) in info.lines_of("errorstat_") {
         let count = pairs(value).next().map_or("0", |(_, count)| count);
-        sample(&mut out, &labelled::ERRORS, &[word], count);
+        sample(&mut out, &labeled::ERRORS, &[word], count);
     }
     logs(shared, &mut out);
     workers(&info, &mut out);
@@ -114,14 +114,14 @@ fn scaled(value: &str, by: f64) -> f64 {
 }
 
 /// Adds a sample with these label values.
-fn sample(out: &mut Families, row: &Labelled, labels: &[&str], value: impl std::fmt::Display) {
+fn sample(out: &mut Families, row: &Labeled, labels: &[&str], value: impl std::fmt::Display) {
     sample_of_part(out, row, "", labels, value);
 }
 
 /// Adds a sample for a part of a histogram or summary, which may lack the last label.
 fn sample_of_part(
     out: &mut Families,
-    row: &Labelled,
+    row: &Labeled,
     part: &str,
     labels: &[&str],
     value: impl std::fmt::Display,
@@ -133,7 +133,7 @@ fn sample_of_part(
 
 /// Adds the metrics whose labels identify this server.
 fn instance(info: &Info<'_>, out: &mut Families) {
-    for row in [&labelled::INSTANCE, &labelled::BUILD] {
+    for row in [&labeled::INSTANCE, &labeled::BUILD] {
         let values: Vec<&str> = row.labels.iter().map(|name| info.word(name)).collect();
         sample(out, row, &values, 1);
     }
@@ -142,12 +142,12 @@ fn instance(info: &Info<'_>, out: &mut Families) {
 fn commands(info: &Info<'_>, out: &mut Families) {
     for (name, value) in info.lines_of("cmdstat_") {
         let of = |name| part(value, name);
-        sample(out, &labelled::CALLS, &[name], of("calls"));
-        sample(out, &labelled::DURATION, &[name], scaled(of("usec"), 1e6));
-        sample(out, &labelled::REJECTED_CALLS, &[name], of("rejected_calls"));
-        sample(out, &labelled::FAILED_CALLS, &[name], of("failed_calls"));
+        sample(out, &labeled::CALLS, &[name], of("calls"));
+        sample(out, &labeled::DURATION, &[name], scaled(of("usec"), 1e6));
+        sample(out, &labeled::REJECTED_CALLS, &[name], of("rejected_calls"));
+        sample(out, &labeled::FAILED_CALLS, &[name], of("failed_calls"));
     }
-    let row = &labelled::PERCENTILES;
+    let row = &labeled::PERCENTILES;
     for (name, value) in info.lines_of("latency_percentiles_usec_") {
         for (percentile, us) in pairs(value) {
             let percentile = percentile.trim_start_matches('p').parse::<f64>().unwrap_or(0.0);
@@ -163,7 +163,7 @@ fn commands(info: &Info<'_>, out: &mut Families) {
 
 /// Adds the buckets from which INFO's latency percentiles are computed.
 fn latencies(shared: &Shared, out: &mut Families) {
-    let family = &labelled::LATENCIES;
+    let family = &labeled::LATENCIES;
     for row in shared.table.all() {
         let (mut counts, mut ns, mut any) = ([0; BUCKETS], 0, false);
         for stats in &shared.observe.stats {
@@ -195,8 +195,8 @@ fn latencies(shared: &Shared, out: &mut Families) {
 fn databases(info: &Info<'_>, config: &Config, out: &mut Families) {
     let mut add = |db: &str, keys: &str, expiring: &str| {
         let name = format!("db{db}");
-        sample(out, &labelled::DB_KEYS, &[&name], keys);
-        sample(out, &labelled::DB_KEYS_EXPIRING, &[&name], expiring);
+        sample(out, &labeled::DB_KEYS, &[&name], keys);
+        sample(out, &labeled::DB_KEYS_EXPIRING, &[&name], expiring);
     };
     for db in 0..config.process.databases.min(DATABASES_SHOWN) {
         if info.get(&format!("db{db}")).is_none() {
@@ -208,27 +208,27 @@ fn databases(info: &Info<'_>, config: &Config, out: &mut Families) {
     }
     for (db, value) in info.numbered("db") {
         let ttl = scaled(part(value, "avg_ttl"), 1e3);
-        sample(out, &labelled::DB_TTL, &[&format!("db{db}")], ttl);
+        sample(out, &labeled::DB_TTL, &[&format!("db{db}")], ttl);
     }
 }
 
 fn replication(info: &Info<'_>, out: &mut Families) {
     for (_, value) in info.numbered("slave") {
         let labels = [part(value, "ip"), part(value, "port"), part(value, "state")];
-        sample(out, &labelled::REPLICA_OFFSET, &labels, part(value, "offset"));
-        sample(out, &labelled::REPLICA_LAG, &labels, part(value, "lag"));
+        sample(out, &labeled::REPLICA_OFFSET, &labels, part(value, "offset"));
+        sample(out, &labeled::REPLICA_LAG, &labels, part(value, "lag"));
     }
     for (_, value) in info.numbered("replica") {
         let labels = [part(value, "ip"), part(value, "port")];
-        sample(out, &labelled::REPLICA_BEHIND, &labels, part(value, "behind_seconds"));
+        sample(out, &labeled::REPLICA_BEHIND, &labels, part(value, "behind_seconds"));
     }
     let (Some(host), Some(port)) = (info.get("master_host"), info.get("master_port")) else {
         return;
     };
     let up = u8::from(info.word("master_link_status") == "up");
-    sample(out, &labelled::LINK_UP, &[host, port], up);
-    sample(out, &labelled::REPLICA_INFO, &[host, port, info.word("slave_read_only")], 1);
-    for (field, row) in labelled::OF_LINK {
+    sample(out, &labeled::LINK_UP, &[host, port], up);
+    sample(out, &labeled::REPLICA_INFO, &[host, port, info.word("slave_read_only")], 1);
+    for (field, row) in labeled::OF_LINK {
         if let Some(value) = info.get(field) {
             sample(out, row, &[host, port], value);
         }
@@ -238,15 +238,15 @@ fn replication(info: &Info<'_>, out: &mut Families) {
 /// Adds metrics of the slow log and of the spikes of LATENCY.
 fn logs(shared: &Shared, out: &mut Families) {
     let slowlog = &shared.observe.slowlog;
-    sample(out, &labelled::SLOWLOG_LENGTH, &[], slowlog.len());
+    sample(out, &labeled::SLOWLOG_LENGTH, &[], slowlog.len());
     if let Some(last) = slowlog.latest(1).first() {
-        sample(out, &labelled::SLOWLOG_LAST_ID, &[], last.id);
-        sample(out, &labelled::SLOWLOG_LAST_DURATION, &[], last.duration_us as f64 / 1e6);
+        sample(out, &labeled::SLOWLOG_LAST_ID, &[], last.id);
+        sample(out, &labeled::SLOWLOG_LAST_DURATION, &[], last.duration_us as f64 / 1e6);
     }
     for (event, series) in &shared.observe.latency.all() {
         let (second, ms) = series.samples.back().copied().unwrap_or_default();
-        sample(out, &labelled::SPIKE_TIME, &[event], second);
-        sample(out, &labelled::SPIKE_DURATION, &[event], ms as f64 / 1e3);
+        sample(out, &labeled::SPIKE_TIME, &[event], second);
+        sample(out, &labeled::SPIKE_DURATION, &[event], ms as f64 / 1e3);
     }
 }
 
@@ -257,11 +257,10 @@ fn workers(info: &Info<'_>, out: &mut Families) {
     for (worker, value) in own.chain(admin) {
         for (name, count) in pairs(value) {
             if let Some(activity) = name.strip_prefix("us_") {
-                sample(out, &labelled::WORKER_TIME, &[worker, activity], scaled(count, 1e6));
+                sample(out, &labeled::WORKER_TIME, &[worker, activity], scaled(count, 1e6));
             } else if let Some(call) = name.strip_prefix("syscalls_") {
-                sample(out, &labelled::WORKER_CALLS, &[worker, call], count);
-            } else if let Some((_, row)) = labelled::OF_WORKER.iter().find(|(own, _)| *own == name)
-            {
+                sample(out, &labeled::WORKER_CALLS, &[worker, call], count);
+            } else if let Some((_, row)) = labeled::OF_WORKER.iter().find(|(own, _)| *own == name) {
                 sample(out, row, &[worker], count);
             }
         }
@@ -283,8 +282,8 @@ pub struct Metric {
 /// Returns all metrics. A response omits those for which the server has no data.
 pub fn all() -> impl Iterator<Item = Metric> {
     let of_fields = fields::all().map(|row| metric(row.family, &[], Some(row.field)));
-    let labelled = labelled::all().map(|row| metric(row.family, row.labels, None));
-    labelled.chain(of_fields)
+    let labeled = labeled::all().map(|row| metric(row.family, row.labels, None));
+    labeled.chain(of_fields)
 }
 
 fn metric(

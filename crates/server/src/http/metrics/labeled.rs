@@ -3,7 +3,7 @@
 use super::families::Kind::{self, Counter, Gauge, Histogram, Summary};
 
 /// A family of metrics.
-pub(super) struct Labelled {
+pub(super) struct Labeled {
     /// Name, type and help.
     pub(super) family: (&'static str, Kind, &'static str),
     /// The names of the labels.
@@ -15,16 +15,16 @@ const fn of(
     labels: &'static [&'static str],
     name: &'static str,
     help: &'static str,
-) -> Labelled {
-    Labelled { family: (name, kind, help), labels }
+) -> Labeled {
+    Labeled { family: (name, kind, help), labels }
 }
 
-pub(super) const UP: Labelled = of(Gauge, &[], "redis_up", "1: the server responds.");
-pub(super) const START_TIME: Labelled =
+pub(super) const UP: Labeled = of(Gauge, &[], "redis_up", "1: the server responds.");
+pub(super) const START_TIME: Labeled =
     of(Gauge, &[], "redis_start_time_seconds", "When the server was started.");
 
 /// The labels of [`INSTANCE`] are fields of INFO, as are those of [`BUILD`].
-pub(super) const INSTANCE: Labelled = of(
+pub(super) const INSTANCE: Labeled = of(
     Gauge,
     &[
         "role",
@@ -41,32 +41,32 @@ pub(super) const INSTANCE: Labelled = of(
     "redis_instance_info",
     "Information about this server; always 1.",
 );
-pub(super) const BUILD: Labelled = of(
+pub(super) const BUILD: Labeled = of(
     Gauge,
     &["brisk_version", "io_backend", "allocator"],
     "brisk_build_info",
     "Version and build; always 1.",
 );
 
-pub(super) const CALLS: Labelled =
+pub(super) const CALLS: Labeled =
     of(Counter, CMD, "redis_commands_total", "Calls of each command.");
-pub(super) const DURATION: Labelled =
+pub(super) const DURATION: Labeled =
     of(Counter, CMD, "redis_commands_duration_seconds_total", "Seconds spent on each command.");
-pub(super) const REJECTED_CALLS: Labelled = of(
+pub(super) const REJECTED_CALLS: Labeled = of(
     Counter,
     CMD,
     "redis_commands_rejected_calls_total",
     "Calls that were rejected before execution.",
 );
-pub(super) const FAILED_CALLS: Labelled =
+pub(super) const FAILED_CALLS: Labeled =
     of(Counter, CMD, "redis_commands_failed_calls_total", "Calls that failed.");
-pub(super) const PERCENTILES: Labelled = of(
+pub(super) const PERCENTILES: Labeled = of(
     Summary,
     &["cmd", "quantile"],
     "redis_latency_percentiles_usec",
     "Percentiles of the duration of each command, in microseconds.",
 );
-pub(super) const LATENCIES: Labelled = of(
+pub(super) const LATENCIES: Labeled = of(
     Histogram,
     &["cmd", "le"],
     "redis_commands_latencies_usec",
@@ -74,42 +74,42 @@ pub(super) const LATENCIES: Labelled = of(
 );
 const CMD: &[&str] = &["cmd"];
 
-pub(super) const DB_KEYS: Labelled = of(Gauge, DB, "redis_db_keys", "Keys of each database.");
-pub(super) const DB_KEYS_EXPIRING: Labelled =
+pub(super) const DB_KEYS: Labeled = of(Gauge, DB, "redis_db_keys", "Keys of each database.");
+pub(super) const DB_KEYS_EXPIRING: Labeled =
     of(Gauge, DB, "redis_db_keys_expiring", "Keys of each database that have a TTL.");
-pub(super) const DB_TTL: Labelled = of(Gauge, DB, "redis_db_avg_ttl_seconds", "Mean TTL of keys.");
+pub(super) const DB_TTL: Labeled = of(Gauge, DB, "redis_db_avg_ttl_seconds", "Mean TTL of keys.");
 const DB: &[&str] = &["db"];
 
-pub(super) const REPLICA_OFFSET: Labelled = of(
+pub(super) const REPLICA_OFFSET: Labeled = of(
     Gauge,
     REPLICA,
     "redis_connected_slave_offset_bytes",
     "Offset that each replica has acknowledged.",
 );
-pub(super) const REPLICA_LAG: Labelled = of(
+pub(super) const REPLICA_LAG: Labeled = of(
     Gauge,
     REPLICA,
     "redis_connected_slave_lag_seconds",
     "Seconds since the last acknowledgement of each replica.",
 );
 const REPLICA: &[&str] = &["slave_ip", "slave_port", "slave_state"];
-pub(super) const REPLICA_BEHIND: Labelled = of(
+pub(super) const REPLICA_BEHIND: Labeled = of(
     Gauge,
     &["ip", "port"],
     "brisk_replica_behind_seconds",
     "Age of the oldest change that each replica has not acknowledged; -1 is unknown.",
 );
 
-pub(super) const LINK_UP: Labelled =
+pub(super) const LINK_UP: Labeled =
     of(Gauge, PRIMARY, "redis_master_link_up", "1 if the link to the primary is up.");
-pub(super) const REPLICA_INFO: Labelled = of(
+pub(super) const REPLICA_INFO: Labeled = of(
     Gauge,
     &["master_host", "master_port", "read_only"],
     "redis_slave_info",
     "Information about this replica; always 1.",
 );
 /// Metrics of the link to the primary, each with its field of INFO.
-pub(super) const OF_LINK: &[(&str, Labelled)] = &[
+pub(super) const OF_LINK: &[(&str, Labeled)] = &[
     (
         "master_sync_in_progress",
         of(Gauge, PRIMARY, "redis_master_sync_in_progress", "1 during a full copy."),
@@ -130,46 +130,46 @@ pub(super) const OF_LINK: &[(&str, Labelled)] = &[
 ];
 const PRIMARY: &[&str] = &["master_host", "master_port"];
 
-pub(super) const ERRORS: Labelled =
+pub(super) const ERRORS: Labeled =
     of(Counter, &["err"], "redis_errors_total", "Errors by error code.");
 
-pub(super) const SLOWLOG_LENGTH: Labelled =
+pub(super) const SLOWLOG_LENGTH: Labeled =
     of(Gauge, &[], "redis_slowlog_length", "Entries of the slow log.");
-pub(super) const SLOWLOG_LAST_ID: Labelled =
+pub(super) const SLOWLOG_LAST_ID: Labeled =
     of(Gauge, &[], "redis_slowlog_last_id", "ID of the latest slow command.");
-pub(super) const SLOWLOG_LAST_DURATION: Labelled = of(
+pub(super) const SLOWLOG_LAST_DURATION: Labeled = of(
     Gauge,
     &[],
     "redis_last_slow_execution_duration_seconds",
     "Duration of the latest slow command.",
 );
-pub(super) const SPIKE_TIME: Labelled = of(
+pub(super) const SPIKE_TIME: Labeled = of(
     Gauge,
     &["event_name"],
     "redis_latency_spike_last",
     "Time of the latest spike of each event.",
 );
-pub(super) const SPIKE_DURATION: Labelled = of(
+pub(super) const SPIKE_DURATION: Labeled = of(
     Gauge,
     &["event_name"],
     "redis_latency_spike_duration_seconds",
     "Duration of the latest spike of each event.",
 );
 
-pub(super) const WORKER_TIME: Labelled = of(
+pub(super) const WORKER_TIME: Labeled = of(
     Counter,
     &["worker", "activity"],
     "brisk_worker_time_seconds_total",
     "Seconds of each worker by activity.",
 );
-pub(super) const WORKER_CALLS: Labelled = of(
+pub(super) const WORKER_CALLS: Labeled = of(
     Counter,
     &["worker", "call"],
     "brisk_worker_system_calls_total",
     "System calls of each worker.",
 );
 /// Metrics of a worker, each with its name in the worker's line of INFO.
-pub(super) const OF_WORKER: &[(&str, Labelled)] = &[
+pub(super) const OF_WORKER: &[(&str, Labeled)] = &[
     (
         "commands",
         of(
@@ -227,19 +227,19 @@ pub(super) const OF_WORKER: &[(&str, Labelled)] = &[
 ];
 const WORKER: &[&str] = &["worker"];
 
-/// Returns all labelled metrics, by subject.
-pub(super) fn all() -> impl Iterator<Item = &'static Labelled> {
-    const SERVER: &[&Labelled] = &[&UP, &START_TIME, &INSTANCE, &BUILD];
-    const COMMANDS: &[&Labelled] =
+/// Returns all labeled metrics, by subject.
+pub(super) fn all() -> impl Iterator<Item = &'static Labeled> {
+    const SERVER: &[&Labeled] = &[&UP, &START_TIME, &INSTANCE, &BUILD];
+    const COMMANDS: &[&Labeled] =
         &[&CALLS, &DURATION, &REJECTED_CALLS, &FAILED_CALLS, &PERCENTILES, &LATENCIES, &ERRORS];
-    const DATABASES: &[&Labelled] = &[&DB_KEYS, &DB_KEYS_EXPIRING, &DB_TTL];
-    const REPLICATION: &[&Labelled] =
+    const DATABASES: &[&Labeled] = &[&DB_KEYS, &DB_KEYS_EXPIRING, &DB_TTL];
+    const REPLICATION: &[&Labeled] =
         &[&REPLICA_OFFSET, &REPLICA_LAG, &REPLICA_BEHIND, &LINK_UP, &REPLICA_INFO];
-    const LOGS: &[&Labelled] =
+    const LOGS: &[&Labeled] =
         &[&SLOWLOG_LENGTH, &SLOWLOG_LAST_ID, &SLOWLOG_LAST_DURATION, &SPIKE_TIME, &SPIKE_DURATION];
-    const WORKERS: &[&Labelled] = &[&WORKER_TIME, &WORKER_CALLS];
-    let of_link = OF_LINK.iter().map(|(_, labelled)| labelled);
-    let of_worker = OF_WORKER.iter().map(|(_, labelled)| labelled);
+    const WORKERS: &[&Labeled] = &[&WORKER_TIME, &WORKER_CALLS];
+    let of_link = OF_LINK.iter().map(|(_, labeled)| labeled);
+    let of_worker = OF_WORKER.iter().map(|(_, labeled)| labeled);
     let before = [SERVER, COMMANDS, DATABASES, REPLICATION].into_iter().flatten().copied();
     let after = [LOGS, WORKERS].into_iter().flatten().copied();
     before.chain(of_link).chain(after).chain(of_worker)
