@@ -206,7 +206,7 @@ fn count_one(
     let part = PathBuf::from(format!("{}.{part}", out.display()));
     let text = fs::read_to_string(&part).with_context(|| part.display().to_string())?;
     let total = text.lines().find_map(|line| line.strip_prefix("summary: "));
-    let total: f64 = total.context("callgrind told no sum")?.trim().parse()?;
+    let total: f64 = total.context("callgrind reported no sum")?.trim().parse()?;
     Ok(total / (pipelines * case.pipeline) as f64)
 }
 

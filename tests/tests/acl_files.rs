@@ -49,7 +49,7 @@ impl FromFile {
         let child = command.stdout(Stdio::null()).spawn().unwrap();
         let server = FromFile(child);
         let address = format!("127.0.0.1:{port}");
-        wait_until("the server answers", || Conn::try_tcp(&address).is_ok());
+        wait_until("the server accepts connections", || Conn::try_tcp(&address).is_ok());
         (server, Conn::tcp(&address))
     }
 }

@@ -146,7 +146,7 @@ fn the_admin_lane_replies_during_a_slow_script() {
     let mut admin = lane.connect();
     wait_for_clients(&mut admin, "2");
     scripting.send("EVAL 'while true do end' 0");
-    wait_until("others are told to wait", || other.cmd("GET k").to_string().contains("BUSY"));
+    wait_until("others get BUSY", || other.cmd("GET k").to_string().contains("BUSY"));
     let busy = "(error) BUSY Redis is busy running a script. You can only call SCRIPT KILL or \
                 SHUTDOWN NOSAVE.";
     assert_reply!(other, "PING", busy);

@@ -368,7 +368,7 @@ fn kill_again_and_again(load: Load) {
             if load.rewrites {
                 client(Role::Rewrites);
             }
-            wait_until("enough was answered", || acknowledged.replies() >= replies);
+            wait_until("enough replies arrived", || acknowledged.replies() >= replies);
             acknowledged.over.store(true, Ordering::SeqCst);
             server.kill();
         });

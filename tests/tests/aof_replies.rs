@@ -65,7 +65,7 @@ fn messages_leave_only_after_the_file_is_written() {
     writer.send("RPUSH queue second-value");
     // One event and one message, in this order.
     assert!(listener.reply().to_string().contains("\"key\""));
-    assert!(holds("first-value"), "told of what is not in the file");
+    assert!(holds("first-value"), "a message shows data that is not in the file");
     assert!(listener.reply().to_string().contains("news"));
     assert!(tracker.reply().to_string().contains("invalidate"));
     assert!(popper.reply().to_string().contains("second-value"));

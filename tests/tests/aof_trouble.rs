@@ -605,7 +605,7 @@ fn a_full_disk_rejects_writes_until_there_is_room() {
         for n in 0..300 {
             writer.send(&format!("SET key:{n} {value}"));
             let (mut has_reply, mut has_failed) = (false, false);
-            wait_until("it is answered, or cannot be", || {
+            wait_until("the reply arrives, or cannot", || {
                 has_failed = conn.info("aof_last_write_status") == "err";
                 has_reply = writer.has_reply_within(Duration::from_millis(1));
                 has_reply || has_failed

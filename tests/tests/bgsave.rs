@@ -195,7 +195,7 @@ fn save_points_begin_a_snapshot_automatically() {
     assert_reply!(conn, "SET c 3", "OK");
     wait_until("it was saved", || conn.info("rdb_changes_since_last_save") == "0");
     assert!(log("3 changes in 1 seconds. Saving..."), "{}", server.log());
-    wait_until("it is told", || log("Background saving terminated with success"));
+    wait_until("it is logged", || log("Background saving terminated with success"));
     assert_eq!(conn.info("rdb_saves"), "1");
     let rdb = fs::read(server.dir().join("dump.rdb")).unwrap();
     assert_eq!(in_file(Launch::redis(), &rdb, "EXISTS a b c"), "(integer) 3");

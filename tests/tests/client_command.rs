@@ -480,7 +480,7 @@ fn traffic(conn: &mut Conn, id: i64) -> [u64; 3] {
     let list = conn.cmd(&format!("CLIENT LIST ID {id}")).text();
     ["tot-net-in=", "tot-net-out=", "tot-cmds="].map(|mark| {
         let value = list.split_whitespace().find_map(|word| word.strip_prefix(mark));
-        value.and_then(|value| value.parse().ok()).expect("a figure")
+        value.and_then(|value| value.parse().ok()).expect("a number")
     })
 }
 

@@ -264,7 +264,7 @@ fn replicas_of_replicas_are_compared_and_repaired_too() {
     change(&last_apart.server, &["SET still:2 other", "SET {still:2}:more 1"]);
     let found = compare(&mut conn, "REPLICATION COMPARE HEAL");
     let name = format!("127.0.0.1:{}", middle.server.port());
-    let (_, of_middle) = found.iter().find(|(who, _)| *who == name).expect("it has told");
+    let (_, of_middle) = found.iter().find(|(who, _)| *who == name).expect("it has reported");
     assert_eq!(of_middle.repaired, all_of(0, &["still:2"]));
     // The name is the path to the replica.
     let name = format!("{name}/127.0.0.1:{}", last.server.port());

@@ -58,7 +58,7 @@ fn the_redis_dialect_replies_as_redis() {
         assert_eq!(our_reply.to_string(), their_reply.to_string(), "{request}");
         differ += usize::from(our_reply.to_string() != as_valkey);
     }
-    assert!(differ > 30, "only {differ} requests that the two answer differently");
+    assert!(differ > 30, "only {differ} requests whose replies differ");
 }
 
 #[test]

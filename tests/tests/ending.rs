@@ -39,7 +39,7 @@ fn a_shutdown_by_signal_can_be_aborted() {
     // Timers execute the shutdown. They are paused, so that it can be canceled.
     assert_reply!(conn, "DEBUG PAUSE-CRON 1", "OK");
     server.signal("TERM");
-    wait_until("it is told", || server.log().contains("Received SIGTERM scheduling shutdown..."));
+    wait_until("it is logged", || server.log().contains("Received SIGTERM scheduling shutdown..."));
     // Retry, because the line is logged just before the shutdown is scheduled.
     wait_until("it to be called off", || conn.cmd("SHUTDOWN ABORT").to_string() == "OK");
     assert!(server.log().contains("Shutdown manually aborted."), "{}", server.log());

@@ -431,7 +431,7 @@ fn responses_arrive_while_every_worker_is_quiesced() {
             // A script that accesses undeclared keys quiesces all workers until it counts as slow. On a slow machine,
             // the test may miss this period. In this case the script is killed and started again.
             let mut runs = false;
-            wait_until("answers while everybody stands still", || {
+            wait_until("replies during quiescence", || {
                 if !std::mem::replace(&mut runs, true) {
                     one.send("EVAL \"redis.call('get', 'undeclared') while true do end\" 0");
                 }

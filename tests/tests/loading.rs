@@ -370,7 +370,7 @@ fn outcome(home: &Home, threads: &str) -> Result<String, String> {
 /// The end of a log, without times, threads and paths.
 fn reason(error: &str) -> &str {
     let from = error.find("Fatal error loading the DB: ");
-    let line = &error[from.unwrap_or_else(|| panic!("not told: {error}"))..];
+    let line = &error[from.unwrap_or_else(|| panic!("not reported: {error}"))..];
     line.lines().next().unwrap()
 }
 

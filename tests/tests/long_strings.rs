@@ -74,7 +74,7 @@ fn every_change_and_every_part_is_as_in_a_real_server() {
             let line = call(&mut state);
             let (got, expected) = (ours.cmd(&line), theirs.cmd(&line));
             let shown: String = line.chars().take(120).collect();
-            assert!(got == expected, "call {number}, {shown}: not what a real server answers");
+            assert!(got == expected, "call {number}, {shown}: not the reply of a real server");
         }
         for key in 0..4 {
             for line in [format!("GET k{key}"), format!("STRLEN k{key}")] {

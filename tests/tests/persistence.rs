@@ -476,7 +476,7 @@ fn a_signal_waits_for_the_end_of_a_script() {
     });
     server.signal("TERM");
     let said = "Received SIGTERM scheduling shutdown...";
-    wait_until("it is told", || server.log().contains(said));
+    wait_until("it is logged", || server.log().contains(said));
     assert_reply!(other, "SCRIPT KILL", "OK");
     let log = server.ended();
     assert!(log.contains("DB saved on disk"), "{log}");

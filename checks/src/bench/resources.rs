@@ -64,7 +64,7 @@ fn own_pause_ms(server: &Server, count: u64, insertions: usize) -> Result<f64> {
         for (number, best) in (0..).zip(&mut best) {
             control.cmd("CONFIG RESETSTAT");
             fill(server, number * part, part, 8)?;
-            let round = longest_round_ms(server).context("no figure for rounds")?;
+            let round = longest_round_ms(server).context("no metric for rounds")?;
             *best = best.min(round);
         }
     }

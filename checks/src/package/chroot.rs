@@ -53,7 +53,7 @@ pub(crate) fn skip_reason() -> Option<String> {
 impl Clean {
     /// Creates a clean Debian in the directory `name` next to the release. It contains the packages of the release.
     pub(crate) fn make(release: &Path, name: &str) -> Result<Clean> {
-        let directory = release.parent().context("a release lies in a folder")?.join("chroot");
+        let directory = release.parent().context("a release is in a directory")?.join("chroot");
         fs::create_dir_all(&directory).with_context(|| directory.display().to_string())?;
         let base = base(&directory)?;
         let root = directory.join(name);

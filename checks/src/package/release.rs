@@ -73,7 +73,8 @@ struct Places {
 pub(super) fn build() -> Result<Release> {
     let machine = machine()?;
     let metadata = sbom::metadata(&machine)?;
-    let target = metadata["target_directory"].as_str().context("cargo names no target folder")?;
+    let target =
+        metadata["target_directory"].as_str().context("cargo names no target directory")?;
     let target = Path::new(target);
     let places = Places {
         programs: target.join("release"),

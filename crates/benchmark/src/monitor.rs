@@ -164,7 +164,7 @@ mod tests {
         assert!(!look(20, 0, 0.0), "warming up");
         assert!(!look(29, 0, 9.0));
         assert!(look(30, 0, 10.0));
-        assert!(!look(31, 0, 11.0) && !look(90, 0, 70.0), "told already");
+        assert!(!look(31, 0, 11.0) && !look(90, 0, 70.0), "already reported");
         assert!(!look(91, 5, 71.0) && !look(100, 5, 80.0));
         assert!(look(101, 5, 81.0));
     }

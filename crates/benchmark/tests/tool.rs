@@ -453,5 +453,5 @@ fn a_running_server_is_compared_by_its_address_and_left_running() {
     assert!(output.status.success(), "{err}");
     assert!(out.contains("\"PING_MBULK\",1,\"one\",\"server CPU\",\"us/request\","), "{out}");
     assert!(err.contains("fewer than 3 rounds"), "{err}");
-    wait_until("both still answer", || one.info("loading") == "0" && other.info("loading") == "0");
+    wait_until("both still reply", || one.info("loading") == "0" && other.info("loading") == "0");
 }

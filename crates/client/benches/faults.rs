@@ -3,7 +3,7 @@
 //!
 //! `cargo bench -p brisk --bench faults`. The benchmark starts real `redis-server` processes. The machine should be
 //! otherwise idle.
-#![expect(clippy::print_stdout, reason = "the figures are the output of the program")]
+#![expect(clippy::print_stdout, reason = "the numbers are the output of the program")]
 
 use brisk::{Builder, Client, Lanes};
 use brisk_testkit::Launch;
@@ -131,7 +131,7 @@ async fn latencies(db: &Client, keys: &[String]) -> f64 {
                 let mut took = Vec::new();
                 while Instant::now() < end {
                     let begun = Instant::now();
-                    db.get::<String>(&key).await.expect("a node that is well answers");
+                    db.get::<String>(&key).await.expect("a healthy node replies");
                     took.push(begun.elapsed().as_secs_f64());
                 }
                 took

@@ -23,7 +23,7 @@ async fn connect(cluster: &Cluster, protocol: u8) -> Client {
     // One address is enough: the node knows the others.
     let url = format!("redis-cluster://{}", cluster.addresses(&[1]));
     let db = Client::builder(&url).protocol(protocol).timeout(LONG);
-    db.connect().await.expect("the cluster answers")
+    db.connect().await.expect("the cluster replies")
 }
 
 /// A number in a field of INFO, such as `calls` of `cmdstat_get`; 0 if the field does not exist.
@@ -201,7 +201,7 @@ fn keys_are_found_while_their_slot_moves_and_afterwards() {
                 async move { db.mget::<i64>(keys).await }
             });
             let refused = || stat(&cluster, 0, "errorstat_TRYAGAIN", "count") > 0;
-            tokio::task::block_in_place(|| wait_until("TRYAGAIN to be answered", refused));
+            tokio::task::block_in_place(|| wait_until("TRYAGAIN as the reply", refused));
             assert!(!reads.is_finished());
             cluster.end_move(slot(&tag), 0, 1);
             assert_eq!(reads.await.unwrap().unwrap(), [Some(2), Some(2), Some(4)]);

@@ -31,7 +31,7 @@ const IN_PART: &[(&str, &str)] = &[("cluster-require-full-coverage", "no")];
 async fn connect(cluster: &Cluster) -> Client {
     let url = format!("redis-cluster://{}", cluster.addresses(&[0, 1, 2]));
     let db = Client::builder(&url).lanes(Lanes::Count(2)).timeout(LONG);
-    db.connect().await.expect("the cluster answers")
+    db.connect().await.expect("the cluster replies")
 }
 
 /// Queries the primaries 1 and 2 until the slots of the first one are served again; each reply must arrive in time.
@@ -42,7 +42,7 @@ async fn others_reply_until(db: &Client, cluster: &Cluster, is_back: impl Fn() -
     while rounds < 100 || !is_back() {
         let counts = keys.iter().map(|key| db.incr(key).timeout(SHORT));
         for count in join_all(counts).await {
-            count.expect("a node that is well answers in time");
+            count.expect("a healthy node replies in time");
         }
         let batch = keys.iter().map(commands::incr).collect::<Vec<_>>();
         db.batch(batch).timeout(SHORT).await.expect("so does a batch");

@@ -17,7 +17,7 @@ fn directory() -> &'static Path {
         }
         let executable = std::env::current_exe().expect("this test's own path");
         // target/<profile>/deps/examples-1234
-        let profile = executable.ancestors().nth(2).expect("a folder of the profile");
+        let profile = executable.ancestors().nth(2).expect("a directory of the profile");
         let name = profile.file_name().and_then(|name| name.to_str()).unwrap_or("debug");
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         // If all tests are run, the examples are already built. If this test is run alone, they may be outdated or

@@ -251,7 +251,7 @@ fn a_peer_that_vanishes_silently_is_noticed() {
         let runtime = tokio::runtime::Handle::current();
         let has_reply =
             || tokio::task::block_in_place(|| runtime.block_on(async { db.get::<i64>("k").await }));
-        wait_until("an answer", || matches!(has_reply(), Ok(Some(1))));
+        wait_until("a reply", || matches!(has_reply(), Ok(Some(1))));
     });
 }
 

@@ -211,7 +211,7 @@ fn a_call_of_a_bloom_filter_takes_one_round_trip() {
             async move { filter.add_all(0..1000).await }
         });
         let mut conn = server.connect();
-        brisk_testkit::wait::wait_until("all to be there before anything was answered", || {
+        brisk_testkit::wait::wait_until("all to be there before anything was replied to", || {
             conn.cmd("BITCOUNT f").integer() > 4000
         });
         link.stall(brisk_testkit::proxy::Direction::ToClient, false);

@@ -62,7 +62,7 @@ fn reads_go_to_the_replicas_in_turn_and_other_commands_to_the_primary() {
             let session = db.session().await.unwrap();
             session.raw::<()>("SET").key("last").arg(1).await.unwrap();
             let acknowledged: usize =
-                session.raw("WAIT").arg(2).arg(10_000).await.expect("an answer");
+                session.raw("WAIT").arg(2).arg(10_000).await.expect("a reply");
             assert_eq!(acknowledged, 2);
             for number in 0..40 {
                 let value: Option<u64> = db.get(format!("k:{number}")).await.unwrap();

@@ -228,7 +228,7 @@ fn halting() -> (String, mpsc::Sender<()>) {
                         continue;
                     }
                     socket.write_all(b"*4\r\n$1\r\na\r\n$1\r\n").expect("a peer");
-                    wait.lock().expect("no panic").recv().expect("to be told");
+                    wait.lock().expect("no panic").recv().expect("to be notified");
                     socket.write_all(b"1\r\n$1\r\nb\r\n$1\r\n2\r\n").expect("a peer");
                 }
             });

@@ -17,7 +17,7 @@ pub(crate) fn post(address: &str, path: &str, body: &str) -> String {
     );
     stream.write_all(request.as_bytes()).expect("etcd reads");
     let mut response = String::new();
-    stream.read_to_string(&mut response).expect("etcd answers");
+    stream.read_to_string(&mut response).expect("etcd replies");
     response
 }
 

@@ -1,4 +1,4 @@
-//! The minimum work of an event loop: it answers every request with +PONG. Any additional cost of a
+//! The minimum work of an event loop: it replies +PONG to every request. Any additional cost of a
 //! server is the server's own.
 //!
 //! `ping_loop [--port N] [--backend epoll|io_uring]`. The program does not parse requests. The

@@ -102,7 +102,7 @@ fn a_second_sigint_exits_at_once() {
     let mut admin = Conn::tcp(&format!("127.0.0.1:{}", lane.number()));
     wait_until("the key is there", || admin.cmd("EXISTS k").integer() == 1);
     server.signal("INT");
-    wait_until("it is told", || server.log().contains("Received SIGINT scheduling shutdown..."));
+    wait_until("it is logged", || server.log().contains("Received SIGINT scheduling shutdown..."));
     server.signal("INT");
     wait_until("it ends", || !server.is_running());
     assert!(server.log().contains("You insist... exiting now."));

@@ -5,7 +5,7 @@
 //! cargo run --release -p brisk-structures --example table_cost [keys, default 10,000,000]
 //! ```
 
-#![expect(clippy::print_stdout, reason = "printing figures is this program's purpose")]
+#![expect(clippy::print_stdout, reason = "printing numbers is this program's purpose")]
 
 use brisk_resp::slot::{SLOTS, key_slot};
 use brisk_structures::entry::{Entry, ValueRef};

@@ -220,7 +220,7 @@ impl Launch {
             return Err(format!("the server ended with {status}:\n{}", server.log()));
         }
         if !up {
-            return Err(format!("no answer to PING within {DEADLINE:?}:\n{}", server.log()));
+            return Err(format!("no reply to PING within {DEADLINE:?}:\n{}", server.log()));
         }
         Ok(())
     }

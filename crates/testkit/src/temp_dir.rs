@@ -18,8 +18,8 @@ impl TempDir {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("brisk-dir-{}-{number}", std::process::id()));
-        std::fs::create_dir_all(&path).expect("a test needs its folder");
-        Self(std::fs::canonicalize(path).expect("a test needs its folder"))
+        std::fs::create_dir_all(&path).expect("a test needs its directory");
+        Self(std::fs::canonicalize(path).expect("a test needs its directory"))
     }
 
     /// The path of a file with this name in the directory.

@@ -293,9 +293,9 @@ struct Relay {
     server: TcpStream,
     fault: Fault,
     calls: usize,
-    /// The last answers to reads of texts, by request.
+    /// The last replies to reads of texts, by request.
     read: Vec<(Vec<u8>, Vec<u8>)>,
-    /// Answers to the commands of a torn transaction.
+    /// Replies to the commands of a torn transaction.
     queued: Option<Vec<Vec<u8>>>,
 }
 

@@ -512,7 +512,7 @@ impl Core {
         self.note_buffers(0, output as u64, self.env.now().0 / 1000);
     }
 
-    /// Unsent output at which a client's pipeline pauses (P4).
+    /// Unsent output at which a client's pipeline pauses.
     pub fn soft_limit(&self) -> usize {
         self.limits.soft(self.shared.observe.output_bytes())
     }

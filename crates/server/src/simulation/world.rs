@@ -403,7 +403,7 @@ impl World {
                 return;
             }
         }
-        assert!(due.is(reply), "{psync:?} was answered {reply:?} and not with {due:?}");
+        assert!(due.is(reply), "the reply to {psync:?} was {reply:?} instead of {due:?}");
     }
 
     /// Takes the bytes that both ends of a connection have sent. Returns the reply to the request when it arrives.

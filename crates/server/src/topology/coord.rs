@@ -247,10 +247,10 @@ mod tests {
         assert!(kinds.add("the coordinator is unreachable: 10.0.0.1:2379: Connection refused"));
         assert!(!kinds.add("the coordinator is unreachable: 10.0.0.2:2379: Connection refused"));
         assert!(
-            kinds.add("no answer from the coordinator within 833 ms (/v3/kv/range at 10.0.0.1)")
+            kinds.add("no response from the coordinator within 833 ms (/v3/kv/range at 10.0.0.1)")
         );
         assert!(
-            !kinds.add("no answer from the coordinator within 833 ms (/v3/kv/txn at 10.0.0.2)")
+            !kinds.add("no response from the coordinator within 833 ms (/v3/kv/txn at 10.0.0.2)")
         );
         assert!(!kinds.add("the coordinator is unreachable: 10.0.0.1:2379: Connection refused"));
     }

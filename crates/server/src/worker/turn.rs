@@ -231,7 +231,9 @@ impl Worker {
                 self.end_caching(session, request.row, flow);
             }
             match flow {
-                Flow::InvalidationsFirst => debug_assert!(false, "told twice before one command"),
+                Flow::InvalidationsFirst => {
+                    debug_assert!(false, "a second time before the same command")
+                }
                 Flow::Next => {
                     if let Some(stream) = self.replies.take_stream() {
                         session.output.set_stream(Some(stream));

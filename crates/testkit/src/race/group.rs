@@ -191,7 +191,7 @@ impl Keeper<'_> {
                 Err(RecvTimeoutError::Timeout) if begun.elapsed() < DEADLINE => {
                     history.extend(self.release()?);
                 }
-                Err(error) => bail!("a client never got its answers: {error}"),
+                Err(error) => bail!("a client never got its replies: {error}"),
             }
         }
         let values = |event: &Happened| event.reply.elements().len();

@@ -7,7 +7,7 @@
 //! been visited is not entered again.
 //!
 //! One reduction keeps the search short: a candidate can always be placed immediately if it leaves unchanged every
-//! state in which its answer is possible. If a valid order has this operation at a later position, the operation can be
+//! state in which its reply is possible. If a valid order has this operation at a later position, the operation can be
 //! moved here: the other operations are not affected, and real time permits it. (It would not be enough if the
 //! operation left only the current state unchanged, because it might change the state at the later position.)
 
@@ -25,15 +25,15 @@ pub struct Event<Op, Reply> {
     pub reply: Reply,
 }
 
-/// A sequential specification: a state, and the answers that it allows.
+/// A sequential specification: a state, and the replies that it allows.
 pub trait Model: Clone + Eq + Hash {
     type Op;
     type Reply;
 
-    /// The state after `op` of `client`, or `None` if the operation cannot give this answer in the current state.
+    /// The state after `op` of `client`, or `None` if the operation cannot give this reply in the current state.
     fn step(&self, client: usize, op: &Self::Op, reply: &Self::Reply) -> Option<Self>;
 
-    /// Reports whether an operation with this answer leaves unchanged every state in which the answer is possible.
+    /// Reports whether an operation with this reply leaves unchanged every state in which the reply is possible.
     fn only_looks(op: &Self::Op, reply: &Self::Reply) -> bool;
 }
 

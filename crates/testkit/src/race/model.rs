@@ -1,4 +1,4 @@
-//! The sequential model: a few commands on a few keys, and the answer that each command must give.
+//! The sequential model: a few commands on a few keys, and the reply that each command must give.
 //!
 //! Values are numbers. Keys are *texts* (strings that contain a number) and *lists*. A key never changes its type, so
 //! that no command can fail. Transactions and scripts are sequences of the other operations. The keys that a client
@@ -75,7 +75,7 @@ pub enum Op {
     Exec(Vec<Op>),
     /// MULTI, these operations, DISCARD.
     Discard(Vec<Op>),
-    /// A script that runs these operations and returns all answers.
+    /// A script that runs these operations and returns all replies.
     Script(Vec<Op>),
     /// A script that sets a text to the second value if it contains the first, and returns whether it did.
     CompareAndSet(usize, i64, i64),
@@ -152,7 +152,7 @@ impl State {
         there
     }
 
-    /// Runs an operation of a client, and returns its answer.
+    /// Runs an operation of a client, and returns its reply.
     pub fn apply(&mut self, client: usize, op: &Op) -> Reply {
         match op {
             Op::Get(at) => text(self.texts[*at]),

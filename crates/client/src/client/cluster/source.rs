@@ -171,7 +171,7 @@ mod tests {
 
     fn read(text: &str) -> Result<Role> {
         let bytes = text.replace('|', "\r\n").into_bytes();
-        let by = Address::Tcp { host: "asked".to_owned(), port: 1, tls: false };
+        let by = Address::Tcp { host: "queried".to_owned(), port: 1, tls: false };
         Role::read(&Reply::shared(bytes.into()), &AddressContext { by: &by, tls: false, map: None })
     }
 

@@ -133,7 +133,9 @@ impl Merge {
             Merge::Values(order) => values(parts, order, out),
         };
         if merged.is_none() {
-            out.extend_from_slice(b"-ERR parts of a command were answered in different ways\r\n");
+            out.extend_from_slice(
+                b"-ERR the parts of a command have replies of different types\r\n",
+            );
         }
     }
 }

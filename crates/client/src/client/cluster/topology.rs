@@ -182,7 +182,7 @@ mod tests {
 
     fn read(text: &str, map: Option<&AddressMap>) -> Result<Topology> {
         let bytes = text.replace('|', "\r\n").into_bytes();
-        let context = AddressContext { by: &tcp("asked", 1), tls: false, map };
+        let context = AddressContext { by: &tcp("queried", 1), tls: false, map };
         Topology::read(&Reply::shared(bytes.into()), 7, &context)
     }
 
@@ -194,10 +194,10 @@ mod tests {
     fn ranges_are_read_in_slot_order_with_zones_and_the_host_that_was_queried() {
         let read = read(TWO, None).unwrap();
         let primaries: Vec<_> = read.shards.iter().map(|shard| &shard.primary.address).collect();
-        assert_eq!(primaries, [&tcp("asked", 7000), &tcp("127.0.0.1", 7001)]);
+        assert_eq!(primaries, [&tcp("queried", 7000), &tcp("127.0.0.1", 7001)]);
         assert_eq!(read.shards[0].slots, [0..=7999]);
         let replica = &read.shards[1].replicas[0];
-        assert_eq!(replica.address, tcp("asked", 7003));
+        assert_eq!(replica.address, tcp("queried", 7003));
         assert_eq!(replica.zone.as_deref(), Some("z1"));
         assert_eq!(read.epoch, 7);
     }

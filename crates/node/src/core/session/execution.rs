@@ -11,7 +11,7 @@ const SLOT_REFUSALS_MAX: u32 = 64;
 pub enum Stall {
     /// The session executes commands.
     None,
-    /// The client does not read its replies. The session waits until the output has drained (P4).
+    /// The client does not read its replies. The session waits until the output has drained.
     Output,
     /// Another worker held a slot, or the session has used up its share of this round.
     NextRound,

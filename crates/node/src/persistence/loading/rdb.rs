@@ -123,7 +123,8 @@ fn load_base_by(
     load_from(shared, config, &how, &Source::open_at(path.to_path_buf())?)
 }
 
-/// The result of a load besides the loaded keys: libraries, lineage, and keys that were skipped or are waited for.
+/// The result of a load, in addition to the loaded keys: libraries, lineage, and keys that were skipped or that clients
+/// wait for.
 #[derive(Default)]
 pub struct LoadResult {
     /// The sources of the dataset's libraries.
