@@ -187,7 +187,7 @@ fn exec_has_no_reply_while_replies_are_off_unless_turned_on_within() {
 }
 
 #[test]
-fn messages_arrive_though_a_transaction_has_turned_replies_off() {
+fn messages_arrive_even_if_a_transaction_has_turned_replies_off() {
     each_config(|server| {
         let mut conn = server.connect();
         conn.hello(3);

@@ -279,7 +279,7 @@ fn a_primary_that_is_terminated_hands_over_first() {
 }
 
 #[test]
-fn shutdown_hands_over_unless_it_is_to_end_now() {
+fn shutdown_hands_over_and_shutdown_now_does_not() {
     let mut cluster = BriskCluster::start_with(1, 1, &[("shutdown-timeout", "10")]);
     let [first] = cluster.primaries()[..] else { panic!("one primary") };
     let second = 1 - first;

@@ -621,7 +621,7 @@ fn keys_that_a_slow_script_does_not_declare_are_served() {
 }
 
 #[test]
-fn a_client_that_leaves_does_not_stop_its_script() {
+fn a_client_that_disconnects_does_not_stop_its_script() {
     let server = with_workers(1).set("busy-reply-threshold", "20").start();
     let mut conn = server.connect();
     {

@@ -41,7 +41,7 @@ fn each_server(test: impl Fn(&Server)) {
 }
 
 #[test]
-fn watches_that_have_ended_leave_in_slices_between_requests_of_others() {
+fn ended_watches_are_removed_in_slices_between_requests_of_others() {
     if subject_is_redis() {
         return; // takes them out at once
     }

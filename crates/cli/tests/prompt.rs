@@ -10,7 +10,7 @@ fn prompt(server: &Server, args: &[&str], vars: &[(&str, &str)]) -> Terminal {
 }
 
 #[test]
-fn the_tabulator_completes_key_names_of_the_selected_database() {
+fn tab_completes_key_names_of_the_selected_database() {
     for server in servers() {
         let mut conn = server.connect();
         conn.cmd("SELECT 3");

@@ -61,7 +61,7 @@ fn hints_show_the_arguments_that_are_left_and_can_be_turned_off() {
 }
 
 #[test]
-fn the_tabulator_completes_commands_subcommands_and_groups() {
+fn tab_completes_commands_subcommands_and_groups() {
     for server in servers() {
         let mut shown = session(server.port(), &[], &[]);
         shown.expect("> ");

@@ -157,7 +157,7 @@ fn a_process_that_lives_on_registers_again_with_the_same_incarnation() {
 }
 
 #[test]
-fn one_lease_holds_the_office_of_controller_until_it_ends() {
+fn one_lease_holds_the_leadership_until_it_ends() {
     each_subject(|subject| {
         let (a, b) = (subject.connect(), subject.connect());
         let first = a.register(&registration(1, "i1"), ttl(), Claim::Start).unwrap();
@@ -316,7 +316,7 @@ fn a_lease_without_renewal_ends_after_its_time_and_the_same_incarnation_register
 }
 
 #[test]
-fn a_watch_from_a_forgotten_revision_is_compacted_and_a_new_snapshot_continues() {
+fn a_watch_from_a_compacted_revision_reports_it_and_a_new_snapshot_continues() {
     each_subject(|subject| {
         let a = subject.connect();
         let first = changed(&a.change(&change_of(Revision::NONE, b"0")));

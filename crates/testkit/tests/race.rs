@@ -260,7 +260,7 @@ fn a_real_server_passes() {
 }
 
 #[test]
-fn every_faulty_server_is_found_out() {
+fn every_faulty_server_is_detected() {
     for fault in [Fault::Torn, Fault::BlindWatch, Fault::StaleRead, Fault::Twice] {
         let upstream = Launch::redis().start();
         let address = faulty(upstream.address(), fault);

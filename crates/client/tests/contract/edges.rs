@@ -9,7 +9,7 @@ pub(crate) const CASES: &[super::Case] = cases! {
     nothing_is_not_empty
     lists_of_nothing_are_empty
     any_bytes_are_a_key_and_a_value
-    large_values_come_whole
+    large_values_arrive_complete
     replies_of_another_type_are_an_error_and_shift_nothing
 };
 
@@ -76,7 +76,7 @@ async fn any_bytes_are_a_key_and_a_value(db: Client, key: String) -> Result<()> 
     Ok(())
 }
 
-async fn large_values_come_whole(db: Client, key: String) -> Result<()> {
+async fn large_values_arrive_complete(db: Client, key: String) -> Result<()> {
     let large: Vec<u8> = (0..200_000_u32).flat_map(|n| [n as u8, (n >> 7) as u8]).collect();
     let bulk = db.bulk();
     bulk.set(&key, &large).await?;

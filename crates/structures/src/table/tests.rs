@@ -254,7 +254,7 @@ fn samples_reach_every_entry_about_equally_often() {
 }
 
 #[test]
-fn sample_many_visits_as_many_as_there_are_and_none_twice() {
+fn sample_many_visits_n_distinct_entries() {
     let mut random = Random(78);
     let mut table = Table::new();
     for key in 0..50 {
