@@ -91,7 +91,7 @@ impl Default for Args {
 
 /// The reason why the arguments do not start an analysis.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
+pub enum ArgsError {
     /// The help was requested.
     Help,
     Because(String),
@@ -101,17 +101,17 @@ pub enum Refusal {
 ///
 /// # Errors
 /// The reason why they are invalid, or a request for help.
-pub fn parse(words: &[Vec<u8>]) -> Result<Args, Refusal> {
+pub fn parse(words: &[Vec<u8>]) -> Result<Args, ArgsError> {
     let mut args = Args::default();
     let mut words = words.iter();
     while let Some(word) = words.next() {
         let option = String::from_utf8_lossy(word).into_owned();
         let mut value = || {
-            let missing = || Refusal::Because(format!("{option} needs a value"));
+            let missing = || ArgsError::Because(format!("{option} needs a value"));
             words.next().cloned().ok_or_else(missing)
         };
         match option.as_str() {
-            "--help" | "-h" => return Err(Refusal::Help),
+            "--help" | "-h" => return Err(ArgsError::Help),
             "--json" => args.json = true,
             "--no-values" => args.reads_values = false,
             "--top" => {
@@ -122,16 +122,16 @@ pub fn parse(words: &[Vec<u8>]) -> Result<Args, Refusal> {
             "--share" => args.share = share(&value()?)?,
             "--quantum" => {
                 let quantum = number(&option, &value()?)?;
-                let unknown = || Refusal::Because("--quantum must be 8 or 16".to_owned());
+                let unknown = || ArgsError::Because("--quantum must be 8 or 16".to_owned());
                 args.classes = Some(Classes::of_quantum(quantum).ok_or_else(unknown)?);
             }
             "--html" => args.html = Some(path(value()?)),
             "--resume" => args.resume = Some(path(value()?)),
             _ if word.starts_with(b"--") => {
-                return Err(Refusal::Because(format!("unknown option of analyze: {option}")));
+                return Err(ArgsError::Because(format!("unknown option of analyze: {option}")));
             }
             _ if args.path.is_some() => {
-                return Err(Refusal::Because("analyze takes one file or directory".to_owned()));
+                return Err(ArgsError::Because("analyze takes one file or directory".to_owned()));
             }
             _ => args.path = Some(path(word.clone())),
         }
@@ -143,21 +143,21 @@ fn path(word: Vec<u8>) -> PathBuf {
     OsString::from_vec(word).into()
 }
 
-fn number<T: std::str::FromStr>(option: &str, word: &[u8]) -> Result<T, Refusal> {
+fn number<T: std::str::FromStr>(option: &str, word: &[u8]) -> Result<T, ArgsError> {
     let text = String::from_utf8_lossy(word);
-    text.parse().map_err(|_| Refusal::Because(format!("{option} must be a number, not '{text}'")))
+    text.parse().map_err(|_| ArgsError::Because(format!("{option} must be a number, not '{text}'")))
 }
 
 /// Parses a share of the time: `5%` or `0.05`.
-fn share(word: &[u8]) -> Result<f64, Refusal> {
+fn share(word: &[u8]) -> Result<f64, ArgsError> {
     let text = String::from_utf8_lossy(word);
     let (digits, unit) = text.strip_suffix('%').map_or((&text[..], 1.0), |digits| (digits, 100.0));
     let part = digits.parse::<f64>().ok().map(|number| number / unit);
     match part.filter(|part| *part > 0.0 && *part <= 1.0) {
         Some(part) => Ok(part),
-        None => {
-            Err(Refusal::Because(format!("--share must be a percentage such as 5%, not '{text}'")))
-        }
+        None => Err(ArgsError::Because(format!(
+            "--share must be a percentage such as 5%, not '{text}'"
+        ))),
     }
 }
 
@@ -165,7 +165,7 @@ fn share(word: &[u8]) -> Result<f64, Refusal> {
 mod tests {
     use super::*;
 
-    fn parsed(line: &str) -> Result<Args, Refusal> {
+    fn parsed(line: &str) -> Result<Args, ArgsError> {
         parse(&line.split_whitespace().map(|word| word.as_bytes().to_vec()).collect::<Vec<_>>())
     }
 
@@ -210,8 +210,8 @@ mod tests {
             ("--quantum 4", "--quantum must be 8 or 16"),
             ("--frobnicate", "unknown option of analyze: --frobnicate"),
         ] {
-            assert_eq!(parsed(line), Err(Refusal::Because(reason.to_owned())), "{line}");
+            assert_eq!(parsed(line), Err(ArgsError::Because(reason.to_owned())), "{line}");
         }
-        assert_eq!(parsed("--help"), Err(Refusal::Help));
+        assert_eq!(parsed("--help"), Err(ArgsError::Help));
     }
 }

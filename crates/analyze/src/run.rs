@@ -1,7 +1,7 @@
 //! Runs an analysis: from the command-line arguments to the reports.
 
 use crate::analysis::Analysis;
-use crate::args::{self, Args, HELP, Refusal};
+use crate::args::{self, Args, ArgsError, HELP};
 use crate::measure::Limits;
 use crate::model::Classes;
 use crate::progress::Progress;
@@ -39,8 +39,10 @@ pub type Dial<'a> = &'a mut dyn FnMut() -> Result<Box<dyn Server>, String>;
 pub fn run(words: &[Vec<u8>], dial: Dial<'_>) -> Output {
     let args = match args::parse(words) {
         Ok(args) => args,
-        Err(Refusal::Help) => return Output { out: HELP.to_owned(), err: String::new(), code: 0 },
-        Err(Refusal::Because(text)) => return Output::failed(text),
+        Err(ArgsError::Help) => {
+            return Output { out: HELP.to_owned(), err: String::new(), code: 0 };
+        }
+        Err(ArgsError::Because(text)) => return Output::failed(text),
     };
     // Check now whether the file is writable, not after an hour of analysis.
     if let Some(path) = &args.html

@@ -35,7 +35,7 @@ mod screen;
 mod session;
 
 use about::{completions, help, manual};
-use options::{Mode, Options, Refusal, Request};
+use options::{ArgsError, Mode, Options, Request};
 use repl::End;
 use session::Session;
 use std::io::{Read, stdin};
@@ -66,11 +66,11 @@ fn main() {
             0
         }
         Ok(Request::Run(options)) => run(*options),
-        Err(Refusal::Because(text)) => {
+        Err(ArgsError::Because(text)) => {
             screen::warn(text);
             1
         }
-        Err(Refusal::Usage) => {
+        Err(ArgsError::Usage) => {
             screen::warn(help::text());
             1
         }

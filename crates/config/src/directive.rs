@@ -4,7 +4,7 @@
 use super::choice::Choice;
 use super::choice::PubsubDefault;
 use super::config::Config;
-use super::value::{self, MemoryShare, Refusal, Text};
+use super::value::{self, MemoryShare, SettingRejection, Text};
 use super::words;
 
 /// Access to one field of `Config`, so that a row names its field only once (see `field!`).
@@ -39,13 +39,13 @@ pub struct ChoiceField {
     /// Returns the current word.
     pub get: fn(&Config) -> &'static str,
     /// Sets a word, or returns the list of valid ones as the error.
-    pub set: fn(&mut Config, &[u8]) -> Result<(), Refusal>,
+    pub set: fn(&mut Config, &[u8]) -> Result<(), SettingRejection>,
     /// Returns all words, for messages.
     pub list: fn() -> String,
 }
 
 /// Sets a `Choice` from its word.
-pub(super) fn choose<C: Choice>(place: &mut C, word: &[u8]) -> Result<(), Refusal> {
+pub(super) fn choose<C: Choice>(place: &mut C, word: &[u8]) -> Result<(), SettingRejection> {
     *place = C::from_word(word).ok_or_else(|| not_one_of(&C::list()))?;
     Ok(())
 }
@@ -56,7 +56,7 @@ pub(super) fn list_of<C: Choice>(_: fn(&Config) -> &C) -> String {
 }
 
 /// Returns the error for a word that is not in the list.
-pub(super) fn not_one_of(list: &str) -> Refusal {
+pub(super) fn not_one_of(list: &str) -> SettingRejection {
     format!("argument(s) must be one of the following: {list}").into()
 }
 
@@ -71,9 +71,9 @@ pub enum Write {
 }
 
 /// Sets a field of the configuration from the arguments of a value.
-pub type SetWords = fn(&mut Config, &[Vec<u8>], Write) -> Result<(), Refusal>;
+pub type SetWords = fn(&mut Config, &[Vec<u8>], Write) -> Result<(), SettingRejection>;
 /// Sets a field from the arguments of a line that may only be in files.
-pub type SetLine = fn(&mut Config, &[Vec<u8>], &dyn LineJudge) -> Result<(), Refusal>;
+pub type SetLine = fn(&mut Config, &[Vec<u8>], &dyn LineJudge) -> Result<(), SettingRejection>;
 
 /// Judges lines that may only be in files and that cannot be judged from the settings alone. The
 /// judge knows the commands and the rules of users.
@@ -82,17 +82,17 @@ pub trait LineJudge {
     ///
     /// # Errors
     /// Returns the fault, in Redis's words.
-    fn renamed_commands(&self, renamed: &[(String, String)]) -> Result<(), Refusal>;
+    fn renamed_commands(&self, renamed: &[(String, String)]) -> Result<(), SettingRejection>;
 
     /// Checks whether a user can have these rules, given the channel permissions of new users.
     ///
     /// # Errors
     /// Returns the fault, in Redis's words.
-    fn user(&self, rules: &[&[u8]], channels: PubsubDefault) -> Result<(), Refusal>;
+    fn user(&self, rules: &[&[u8]], channels: PubsubDefault) -> Result<(), SettingRejection>;
 }
 
 /// Validates the bytes of a text.
-pub type Check = fn(&[u8]) -> Result<(), Refusal>;
+pub type Check = fn(&[u8]) -> Result<(), SettingRejection>;
 
 /// A value with a syntax of its own.
 pub struct Special {
@@ -217,7 +217,7 @@ pub(super) const SIZE_MAX: u64 = i64::MAX as u64;
 
 /// The message for a line that no directive accepts.
 pub(super) const BAD_DIRECTIVE: &str = "Bad directive or wrong number of arguments";
-const WRONG_COUNT: Refusal = Refusal::Borrowed("wrong number of arguments");
+const WRONG_COUNT: SettingRejection = SettingRejection::Borrowed("wrong number of arguments");
 
 impl Directive {
     pub(super) const fn new(name: &'static str, default: &'static str, kind: Kind) -> Self {
@@ -372,7 +372,12 @@ impl Directive {
     /// # Errors
     /// Returns the error in Redis's words. `config` may then be partly changed, so callers work on
     /// a copy.
-    pub fn set(&self, config: &mut Config, words: &[Vec<u8>], write: Write) -> Result<(), Refusal> {
+    pub fn set(
+        &self,
+        config: &mut Config,
+        words: &[Vec<u8>],
+        write: Write,
+    ) -> Result<(), SettingRejection> {
         let cut_each = |words: &[Vec<u8>]| -> Vec<Vec<u8>> {
             words.iter().map(|word| self.significant(word).to_vec()).collect()
         };
@@ -401,20 +406,26 @@ impl Directive {
         if self.binary { word } else { value::until_nul(word) }
     }
 
-    fn set_one(&self, config: &mut Config, word: &[u8], write: Write) -> Result<(), Refusal> {
+    fn set_one(
+        &self,
+        config: &mut Config,
+        word: &[u8],
+        write: Write,
+    ) -> Result<(), SettingRejection> {
         let until_nul = value::until_nul(word);
         match &self.kind {
             Kind::Switch(field) => {
                 *(field.get_mut)(config) = switch(until_nul)?;
             }
             Kind::Integer { field, min, max } => {
-                let number = value::integer(word)
-                    .ok_or(Refusal::Borrowed("argument couldn't be parsed into an integer"))?;
+                let number = value::integer(word).ok_or(SettingRejection::Borrowed(
+                    "argument couldn't be parsed into an integer",
+                ))?;
                 *(field.get_mut)(config) = within(number, *min, *max)?;
             }
             Kind::Memory { field, min, max } => {
                 let bytes = value::memory(until_nul)
-                    .ok_or(Refusal::Borrowed("argument must be a memory value"))?;
+                    .ok_or(SettingRejection::Borrowed("argument must be a memory value"))?;
                 *(field.get_mut)(config) = within(bytes, *min, *max)?;
             }
             Kind::MemoryShare(field) => *(field.get_mut)(config) = memory_share(word)?,
@@ -484,7 +495,7 @@ impl Directive {
     }
 }
 
-fn switch(word: &[u8]) -> Result<bool, Refusal> {
+fn switch(word: &[u8]) -> Result<bool, SettingRejection> {
     if word.eq_ignore_ascii_case(b"yes") {
         Ok(true)
     } else if word.eq_ignore_ascii_case(b"no") {
@@ -498,16 +509,22 @@ fn yes_no(on: bool) -> &'static str {
     if on { "yes" } else { "no" }
 }
 
-fn within<N: PartialOrd + std::fmt::Display>(number: N, min: N, max: N) -> Result<N, Refusal> {
+fn within<N: PartialOrd + std::fmt::Display>(
+    number: N,
+    min: N,
+    max: N,
+) -> Result<N, SettingRejection> {
     if number < min || number > max {
         return Err(format!("argument must be between {min} and {max} inclusive").into());
     }
     Ok(number)
 }
 
-fn memory_share(word: &[u8]) -> Result<MemoryShare, Refusal> {
-    const TOO_MUCH: Refusal = Refusal::Borrowed("percentage argument must be less or equal to 100");
-    const NEITHER: Refusal = Refusal::Borrowed("argument must be a memory or percent value");
+fn memory_share(word: &[u8]) -> Result<MemoryShare, SettingRejection> {
+    const TOO_MUCH: SettingRejection =
+        SettingRejection::Borrowed("percentage argument must be less or equal to 100");
+    const NEITHER: SettingRejection =
+        SettingRejection::Borrowed("argument must be a memory or percent value");
     if let Some(number) = word.strip_suffix(b"%") {
         return match value::integer(number) {
             Some(0) => Ok(MemoryShare::Bytes(0)),
@@ -529,11 +546,11 @@ fn memory_share(word: &[u8]) -> Result<MemoryShare, Refusal> {
     }
 }
 
-fn file_mode(word: &[u8]) -> Result<u32, Refusal> {
+fn file_mode(word: &[u8]) -> Result<u32, SettingRejection> {
     let octal = std::str::from_utf8(word).ok().filter(|w| w.bytes().all(|b| b.is_ascii_digit()));
     let mode = octal
         .and_then(|octal| u64::from_str_radix(octal, 8).ok())
-        .ok_or(Refusal::Borrowed("argument couldn't be parsed as an octal number"))?;
+        .ok_or(SettingRejection::Borrowed("argument couldn't be parsed as an octal number"))?;
     match u32::try_from(mode) {
         Ok(mode) if mode <= 0o777 => Ok(mode),
         _ => Err("argument must be between 0 and 777 inclusive".into()),

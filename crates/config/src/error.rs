@@ -1,6 +1,6 @@
 //! Configuration errors, with the texts that users of Redis know.
 
-use super::value::Refusal;
+use super::value::SettingRejection;
 use brisk_engine::CommandError;
 use std::path::PathBuf;
 
@@ -26,7 +26,7 @@ pub enum FileError {
         /// The line without surrounding whitespace.
         text: String,
         /// The fault.
-        reason: Refusal,
+        reason: SettingRejection,
     },
     /// Lines that are valid alone but not together.
     #[error("\n*** FATAL CONFIG FILE ERROR (Brisk {}) ***\n{reason}", env!("CARGO_PKG_VERSION"))]
@@ -86,7 +86,7 @@ pub enum ConfigError {
         /// otherwise in the directive's own spelling.
         name: String,
         /// The reason.
-        reason: Refusal,
+        reason: SettingRejection,
     },
 }
 
@@ -107,7 +107,7 @@ pub struct Rejection {
     /// The directive whose new value caused the error.
     pub directive: &'static str,
     /// The text after the dash, for instance "Unable to listen on this port. Check server logs."
-    pub reason: Refusal,
+    pub reason: SettingRejection,
 }
 
 /// Why CONFIG REWRITE failed; the old file is unchanged. `Display` is the error reply without its

@@ -12,7 +12,7 @@ use super::directive::{BAD_DIRECTIVE, Directive, Kind, LineJudge, SetLine, Write
 use super::error::{FileError, UNBALANCED};
 use super::special::os_reason;
 use super::store::Store;
-use super::value::{Refusal, Text};
+use super::value::{SettingRejection, Text};
 use super::{directives, include, words};
 
 /// Maximum size in bytes of a file, and of standard input.
@@ -106,7 +106,7 @@ struct Loader<'j> {
 }
 
 /// Returns the error for an unknown directive, with the name that may have been intended.
-fn unknown(name: &[u8]) -> Refusal {
+fn unknown(name: &[u8]) -> SettingRejection {
     match directives::nearest(name) {
         Some(meant) => format!("{BAD_DIRECTIVE}. Did you mean `{meant}`?").into(),
         None => BAD_DIRECTIVE.into(),
@@ -142,7 +142,7 @@ impl<'j> Loader<'j> {
     }
 
     /// Applies one line. If it is an `include`, returns the files to read at this position.
-    fn line(&mut self, line: &[u8], is_included: bool) -> Result<Vec<PathBuf>, Refusal> {
+    fn line(&mut self, line: &[u8], is_included: bool) -> Result<Vec<PathBuf>, SettingRejection> {
         let words = words::split(line).ok_or(UNBALANCED)?;
         let [name, values @ ..] = words.as_slice() else { return Ok(Vec::new()) };
         let row = directives::find(name).ok_or_else(|| unknown(name))?;
@@ -174,7 +174,7 @@ impl<'j> Loader<'j> {
         set: SetLine,
         values: &[Vec<u8>],
         is_included: bool,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), SettingRejection> {
         let mut swap = |config: &mut Config| {
             if is_included {
                 std::mem::swap(

@@ -2,18 +2,18 @@
 
 use crate::choice::PubsubDefault;
 use crate::directive::LineJudge;
-use crate::value::Refusal;
+use crate::value::SettingRejection;
 
 /// Accepts every line.
 #[derive(Debug)]
 pub struct Lenient;
 
 impl LineJudge for Lenient {
-    fn renamed_commands(&self, _: &[(String, String)]) -> Result<(), Refusal> {
+    fn renamed_commands(&self, _: &[(String, String)]) -> Result<(), SettingRejection> {
         Ok(())
     }
 
-    fn user(&self, _: &[&[u8]], _: PubsubDefault) -> Result<(), Refusal> {
+    fn user(&self, _: &[&[u8]], _: PubsubDefault) -> Result<(), SettingRejection> {
         Ok(())
     }
 }

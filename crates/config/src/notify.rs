@@ -2,7 +2,7 @@
 //! and shown.
 
 use super::directive::Special;
-use super::value::Refusal;
+use super::value::SettingRejection;
 
 /// A set of notification classes and channels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -104,8 +104,9 @@ pub(super) const NOTIFY: Special = Special {
     get: |c| c.observe.notify.letters(),
     set: |c, words, _| {
         let letters = words.first().map_or(&[][..], Vec::as_slice);
-        c.observe.notify = NotifyClasses::from_letters(letters)
-            .ok_or(Refusal::Borrowed("Invalid event class character. Use 'Ag$lshzxeKEtmdn'."))?;
+        c.observe.notify = NotifyClasses::from_letters(letters).ok_or(
+            SettingRejection::Borrowed("Invalid event class character. Use 'Ag$lshzxeKEtmdn'."),
+        )?;
         Ok(())
     },
     // `n` must be written together with `A` here, although CONFIG GET hides it.

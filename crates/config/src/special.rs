@@ -9,7 +9,7 @@ use super::choice::ShutdownMode;
 use super::config::Config;
 use super::directive::{Field, Special, Write, not_one_of};
 use super::value::{
-    self, ClientClass, OutputLimit, PrimaryAddress, Refusal, SaveRule, Text, Threads,
+    self, ClientClass, OutputLimit, PrimaryAddress, SaveRule, SettingRejection, Text, Threads,
 };
 use super::words;
 
@@ -43,7 +43,7 @@ pub(super) const HTTP_BIND: Special = Special {
     lines: |c| address_lines(&c.network.http_bind),
 };
 
-fn set_addresses(place: &mut Vec<String>, words: &[Vec<u8>]) -> Result<(), Refusal> {
+fn set_addresses(place: &mut Vec<String>, words: &[Vec<u8>]) -> Result<(), SettingRejection> {
     if words.len() > BIND_ADDRESSES_MAX {
         return Err("Too many bind addresses specified.".into());
     }
@@ -74,7 +74,7 @@ pub(super) const SAVE: Special = Special {
     form: "pairs of seconds and changes",
     get: |c| save_lines(c).join(" "),
     set: |c, words, write| {
-        const INVALID: Refusal = Refusal::Borrowed("Invalid save parameters");
+        const INVALID: SettingRejection = SettingRejection::Borrowed("Invalid save parameters");
         let words = if matches!(words, [one] if one.is_empty()) { &[] } else { words };
         let mut rules = Vec::new();
         for pair in words.chunks(2) {
@@ -131,7 +131,7 @@ pub(super) const OUTPUT_LIMITS: Special = Special {
         }
         for group in words.chunks_exact(4) {
             let named = |(name, _): &&(&str, _)| name.as_bytes().eq_ignore_ascii_case(&group[0]);
-            let (_, class) = CLASSES.iter().find(named).ok_or(Refusal::Borrowed(
+            let (_, class) = CLASSES.iter().find(named).ok_or(SettingRejection::Borrowed(
                 "Invalid client class specified in buffer limit configuration.",
             ))?;
             let seconds =
@@ -175,7 +175,7 @@ pub(super) const OOM_SCORES: Special = Special {
         }
         for (place, word) in c.process.oom_score_adj_values.iter_mut().zip(words) {
             *place = value::integer(word).filter(|v| (-2_000..=2_000).contains(v)).ok_or(
-                Refusal::Borrowed(
+                SettingRejection::Borrowed(
                     "Invalid oom-score-adj-values, elements must be between -2000 and 2000.",
                 ),
             )?;
@@ -194,8 +194,8 @@ pub(super) const PERCENTILES: Special = Special {
     form: "numbers, 0 to 100",
     get: percentiles,
     set: |c, words, _| {
-        const INVALID: Refusal =
-            Refusal::Borrowed("Invalid latency-tracking-info-percentiles parameters");
+        const INVALID: SettingRejection =
+            SettingRejection::Borrowed("Invalid latency-tracking-info-percentiles parameters");
         if words.len() > PERCENTILES_MAX {
             return Err(INVALID);
         }
@@ -242,7 +242,7 @@ macro_rules! shutdown {
 pub(super) const SHUTDOWN_ON_SIGINT: Special = shutdown!(process.shutdown_on_sigint);
 pub(super) const SHUTDOWN_ON_SIGTERM: Special = shutdown!(process.shutdown_on_sigterm);
 
-fn set_shutdown(place: &mut ShutdownMode, words: &[Vec<u8>]) -> Result<(), Refusal> {
+fn set_shutdown(place: &mut ShutdownMode, words: &[Vec<u8>]) -> Result<(), SettingRejection> {
     let mode = ShutdownMode::from_words(words).ok_or_else(|| not_one_of(&ShutdownMode::list()))?;
     if mode.save && mode.nosave {
         return Err("shutdown options SAVE and NOSAVE can't be used simultaneously".into());
@@ -267,7 +267,7 @@ pub(super) const REPLICAOF: Special = Special {
             None
         } else {
             let port = value::integer(port).and_then(|port| u16::try_from(port).ok());
-            let port = port.ok_or(Refusal::Borrowed("Invalid master port"))?;
+            let port = port.ok_or(SettingRejection::Borrowed("Invalid master port"))?;
             Some(PrimaryAddress { host: Text::from(host.as_slice()), port })
         };
         Ok(())
@@ -288,7 +288,7 @@ pub(super) const DIR: Special = Special {
     get: |c| c.process.dir.to_string_lossy().into_owned(),
     set: |c, words, _| {
         let [word] = words else { return Err("wrong number of arguments".into()) };
-        let reason = |error: io::Error| Refusal::from(os_reason(&error));
+        let reason = |error: io::Error| SettingRejection::from(os_reason(&error));
         let path = c.process.dir.as_path().join(Text::from(word.as_slice()).as_path());
         let path = if word.is_empty() { PathBuf::new() } else { path };
         // A lookup of `.` requires the same as chdir: a directory, and permission to enter it.
@@ -307,12 +307,14 @@ pub(super) const THREADS: Special = Special {
     get: |c| c.process.threads.count().to_string(),
     set: |c, words, _| {
         let number = words.first().and_then(|word| value::integer(word));
-        let number =
-            number.ok_or(Refusal::Borrowed("argument couldn't be parsed into an integer"))?;
+        let number = number
+            .ok_or(SettingRejection::Borrowed("argument couldn't be parsed into an integer"))?;
         let configured =
             usize::try_from(number).ok().filter(|configured| *configured <= THREADS_MAX);
         let configured = configured.ok_or_else(|| {
-            Refusal::from(format!("argument must be between 0 and {THREADS_MAX} inclusive"))
+            SettingRejection::from(format!(
+                "argument must be between 0 and {THREADS_MAX} inclusive"
+            ))
         })?;
         c.process.threads = Threads { configured };
         Ok(())
@@ -329,12 +331,12 @@ pub fn os_reason(error: &io::Error) -> String {
 }
 
 /// Accepts a file name, but not a path. The name may be empty.
-pub(super) fn file_name(bytes: &[u8], message: &'static str) -> Result<(), Refusal> {
+pub(super) fn file_name(bytes: &[u8], message: &'static str) -> Result<(), SettingRejection> {
     if bytes.contains(&b'/') || bytes.contains(&b'\\') { Err(message.into()) } else { Ok(()) }
 }
 
 /// Accepts host names: letters, digits, hyphens and dots, shorter than 256 bytes.
-pub(super) fn host_name(bytes: &[u8]) -> Result<(), Refusal> {
+pub(super) fn host_name(bytes: &[u8]) -> Result<(), SettingRejection> {
     if bytes.len() >= 256 {
         return Err("Hostnames must be less than 256 characters".into());
     }
@@ -345,9 +347,9 @@ pub(super) fn host_name(bytes: &[u8]) -> Result<(), Refusal> {
 }
 
 /// `proc-title-template`: a non-empty text with the known variables in braces.
-pub(super) fn title_template(bytes: &[u8]) -> Result<(), Refusal> {
-    const INVALID: Refusal =
-        Refusal::Borrowed("template format is invalid or contains unknown variables");
+pub(super) fn title_template(bytes: &[u8]) -> Result<(), SettingRejection> {
+    const INVALID: SettingRejection =
+        SettingRejection::Borrowed("template format is invalid or contains unknown variables");
     const VARIABLES: [&str; 7] =
         ["title", "listen-addr", "server-mode", "port", "tls-port", "unixsocket", "config-file"];
     let mut rest = std::str::from_utf8(bytes).map_err(|_| INVALID)?;

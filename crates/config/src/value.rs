@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// Why a value is rejected: the text after the dash in CONFIG SET's error, or the last line of a
 /// file error.
-pub type Refusal = Cow<'static, str>;
+pub type SettingRejection = Cow<'static, str>;
 
 /// A text setting. Redis accepts any bytes here, including passwords and paths, so these are bytes
 /// too.

@@ -11,25 +11,25 @@ pub(super) struct Args {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(super) enum ArgsError {
     Usage,
     /// The time at which to truncate is not a number.
     Timestamp,
 }
 
-pub(super) fn parse(args: &[OsString]) -> Result<Args, Refusal> {
+pub(super) fn parse(args: &[OsString]) -> Result<Args, ArgsError> {
     match args {
         [path] => Ok(Args { path: path.into(), repair: Repair::default() }),
         [option, path] if option == "--fix" => {
             Ok(Args { path: path.into(), repair: Repair { fix: true, until: None } })
         }
         [option, seconds, path] if option == "--truncate-to-timestamp" => {
-            let seconds = number(seconds).ok_or(Refusal::Timestamp)?;
+            let seconds = number(seconds).ok_or(ArgsError::Timestamp)?;
             // Zero means that no time is given.
             let until = Some(seconds).filter(|seconds| *seconds != 0);
             Ok(Args { path: path.into(), repair: Repair { fix: false, until } })
         }
-        _ => Err(Refusal::Usage),
+        _ => Err(ArgsError::Usage),
     }
 }
 
@@ -45,7 +45,7 @@ fn number(text: &OsStr) -> Option<i64> {
 mod tests {
     use super::*;
 
-    fn parsed(words: &[&str]) -> Result<Args, Refusal> {
+    fn parsed(words: &[&str]) -> Result<Args, ArgsError> {
         parse(&words.iter().map(OsString::from).collect::<Vec<_>>())
     }
 
@@ -57,11 +57,11 @@ mod tests {
         assert_eq!(parsed(&["--truncate-to-timestamp", "-7", "a"]), args(false, Some(-7)));
         assert_eq!(parsed(&["--truncate-to-timestamp", "0", "a"]), args(false, None));
         for words in [&[][..], &["a", "--fix"], &["--fix", "1", "a"], &["a", "b", "c", "d"]] {
-            assert_eq!(parsed(words), Err(Refusal::Usage));
+            assert_eq!(parsed(words), Err(ArgsError::Usage));
         }
         for seconds in ["x", "1x", "99999999999999999999", " "] {
             let words = ["--truncate-to-timestamp", seconds, "a"];
-            assert_eq!(parsed(&words), Err(Refusal::Timestamp));
+            assert_eq!(parsed(&words), Err(ArgsError::Timestamp));
         }
     }
 }

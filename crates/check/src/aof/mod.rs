@@ -72,11 +72,11 @@ pub fn run(program: &str, args: &[OsString], terminal: &mut Terminal<'_>) -> Res
     }
     let Args { path, repair } = match args::parse(args) {
         Ok(args) => args,
-        Err(args::Refusal::Timestamp) => {
+        Err(args::ArgsError::Timestamp) => {
             writeln!(terminal.out, "Invalid timestamp, aborting...")?;
             return Err(Stop::AlreadyReported);
         }
-        Err(args::Refusal::Usage) => {
+        Err(args::ArgsError::Usage) => {
             writeln!(terminal.out, "{usage}")?;
             return Err(Stop::AlreadyReported);
         }

@@ -355,7 +355,7 @@ pub(crate) enum Request {
 
 /// The reason why a command line is invalid.
 #[derive(Debug)]
-pub(crate) enum Refusal {
+pub(crate) enum ArgsError {
     /// One or more lines for standard error.
     Because(String),
     /// The text of `--help` is printed to standard error.

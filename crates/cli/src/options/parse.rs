@@ -3,7 +3,7 @@
 
 use super::table::own;
 use super::table::{self, InfoRequest, OptionAction};
-use super::{Mode, Options, Refusal, Request, Shell};
+use super::{ArgsError, Mode, Options, Request, Shell};
 use crate::quote::leading_number;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
@@ -66,7 +66,7 @@ pub(super) fn seconds(words: &mut Words) -> f64 {
 ///
 /// # Errors
 /// The reason why they are invalid.
-pub(crate) fn parse(words: Vec<Vec<u8>>, for_people: bool) -> Result<Request, Refusal> {
+pub(crate) fn parse(words: Vec<Vec<u8>>, for_people: bool) -> Result<Request, ArgsError> {
     let mut options = Options::new(for_people);
     let mut words = Words { all: words, at: 0 };
     // The arguments of the program's own commands, which may follow options.
@@ -97,10 +97,10 @@ pub(crate) fn parse(words: Vec<Vec<u8>>, for_people: bool) -> Result<Request, Re
             Some(OptionAction::Value(set)) if !is_last => set(&mut options, &mut words)?,
             // `-h` without a value prints the help, as in many programs.
             Some(OptionAction::Value(_)) if name == "-h" => return Ok(Request::Help),
-            Some(OptionAction::Value(_)) if name == "--cluster" => return Err(Refusal::Usage),
+            Some(OptionAction::Value(_)) if name == "--cluster" => return Err(ArgsError::Usage),
             Some(OptionAction::Prints(info)) => return info_request(info, &mut words),
             Some(OptionAction::Value(_)) | None => {
-                return Err(Refusal::Because(format!(
+                return Err(ArgsError::Because(format!(
                     "Unrecognized option or bad number of args for: '{name}'\n"
                 )));
             }
@@ -118,7 +118,7 @@ pub(crate) fn parse(words: Vec<Vec<u8>>, for_people: bool) -> Result<Request, Re
     Ok(Request::Run(Box::new(options)))
 }
 
-fn info_request(info: InfoRequest, words: &mut Words) -> Result<Request, Refusal> {
+fn info_request(info: InfoRequest, words: &mut Words) -> Result<Request, ArgsError> {
     Ok(match info {
         InfoRequest::Help => Request::Help,
         InfoRequest::Version => Request::Version,
@@ -126,13 +126,13 @@ fn info_request(info: InfoRequest, words: &mut Words) -> Result<Request, Refusal
         InfoRequest::Completions => {
             let name = words.text();
             let unknown = format!("No completions for '{name}', but for bash, zsh and fish\n");
-            Request::Completions(Shell::of(&name).ok_or(Refusal::Because(unknown))?)
+            Request::Completions(Shell::of(&name).ok_or(ArgsError::Because(unknown))?)
         }
     })
 }
 
-fn check(options: &Options) -> Result<(), Refusal> {
-    let because = |text: &str| Err(Refusal::Because(text.to_owned()));
+fn check(options: &Options) -> Result<(), ArgsError> {
+    let because = |text: &str| Err(ArgsError::Because(text.to_owned()));
     if options.socket.is_some() && options.cluster_mode {
         return because("Options -c and -s are mutually exclusive.\n");
     }

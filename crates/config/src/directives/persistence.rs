@@ -3,7 +3,7 @@
 use crate::choice::AppendFsync;
 use crate::directive::{Directive, INT_MAX, Kind, SIZE_MAX, choice, field};
 use crate::special;
-use crate::value::{Refusal, SaveRule, Text};
+use crate::value::{SaveRule, SettingRejection, Text};
 
 /// Snapshots and the append-only file.
 #[derive(Clone, Default, PartialEq)]
@@ -192,6 +192,6 @@ pub(super) const APPEND_ONLY: &[Directive] = &[
         .about("Keep append-only files that are no longer needed."),
 ];
 
-fn not_empty(name: &[u8], message: &'static str) -> Result<(), Refusal> {
+fn not_empty(name: &[u8], message: &'static str) -> Result<(), SettingRejection> {
     if name.is_empty() { Err(message.into()) } else { Ok(()) }
 }

@@ -6,7 +6,7 @@ use crate::directive::{
     BAD_DIRECTIVE, Directive, INT_MAX, Kind, LONG_MAX, LineJudge, choice, field,
 };
 use crate::special;
-use crate::value::{Refusal, Text, Threads};
+use crate::value::{SettingRejection, Text, Threads};
 use brisk_engine::Dialect;
 
 /// The process: threads, files, signals, scheduling, log.
@@ -295,7 +295,11 @@ pub(super) const ADVANCED: &[Directive] = &[
     .immutable(),
 ];
 
-fn load_module(config: &mut Config, words: &[Vec<u8>], _: &dyn LineJudge) -> Result<(), Refusal> {
+fn load_module(
+    config: &mut Config,
+    words: &[Vec<u8>],
+    _: &dyn LineJudge,
+) -> Result<(), SettingRejection> {
     if words.is_empty() {
         return Err(BAD_DIRECTIVE.into());
     }
@@ -303,6 +307,6 @@ fn load_module(config: &mut Config, words: &[Vec<u8>], _: &dyn LineJudge) -> Res
     Ok(())
 }
 
-fn forget(_: &mut Config, words: &[Vec<u8>], _: &dyn LineJudge) -> Result<(), Refusal> {
+fn forget(_: &mut Config, words: &[Vec<u8>], _: &dyn LineJudge) -> Result<(), SettingRejection> {
     if words.len() == 1 { Ok(()) } else { Err(BAD_DIRECTIVE.into()) }
 }

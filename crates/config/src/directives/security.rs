@@ -4,7 +4,7 @@ use crate::choice::{Protection, PubsubDefault, SanitizeDump};
 use crate::config::Config;
 use crate::directive::{BAD_DIRECTIVE, Directive, LONG_MAX, LineJudge, choice, field};
 use crate::special;
-use crate::value::{Refusal, Rename, Text};
+use crate::value::{Rename, SettingRejection, Text};
 
 /// Authentication and permissions.
 #[derive(Clone, Default, PartialEq)]
@@ -91,7 +91,7 @@ fn rename_command(
     config: &mut Config,
     words: &[Vec<u8>],
     judge: &dyn LineJudge,
-) -> Result<(), Refusal> {
+) -> Result<(), SettingRejection> {
     let [command, to] = words else { return Err(BAD_DIRECTIVE.into()) };
     if config.security.renames.len() >= RENAMES_MAX {
         return Err(format!("more than {RENAMES_MAX} commands are renamed").into());
@@ -103,7 +103,11 @@ fn rename_command(
 
 /// Stores the line. The users are created when the whole configuration is known. Faults that can be
 /// detected earlier are errors here, so that the message names the line.
-fn user(config: &mut Config, words: &[Vec<u8>], judge: &dyn LineJudge) -> Result<(), Refusal> {
+fn user(
+    config: &mut Config,
+    words: &[Vec<u8>],
+    judge: &dyn LineJudge,
+) -> Result<(), SettingRejection> {
     let [name, rules @ ..] = words else { return Err(BAD_DIRECTIVE.into()) };
     let known = |user: &Vec<Text>| user.first().is_some_and(|known| known.as_bytes() == name);
     if config.security.users.iter().any(known) {

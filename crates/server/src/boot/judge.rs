@@ -4,7 +4,7 @@ use crate::commands;
 use brisk_acl::{RuleError, SetError, User, Vocabulary};
 use brisk_config::LineJudge;
 use brisk_config::choice::PubsubDefault;
-use brisk_config::value::Refusal;
+use brisk_config::value::SettingRejection;
 use brisk_engine::table::CommandTable;
 
 /// Checks lines of a configuration file. Contains all commands by their original names.
@@ -27,11 +27,11 @@ impl Default for Judge {
 }
 
 impl LineJudge for Judge {
-    fn renamed_commands(&self, renamed: &[(String, String)]) -> Result<(), Refusal> {
-        commands::table(renamed).map(|_| ()).map_err(Refusal::from)
+    fn renamed_commands(&self, renamed: &[(String, String)]) -> Result<(), SettingRejection> {
+        commands::table(renamed).map(|_| ()).map_err(SettingRejection::from)
     }
 
-    fn user(&self, rules: &[&[u8]], channels: PubsubDefault) -> Result<(), Refusal> {
+    fn user(&self, rules: &[&[u8]], channels: PubsubDefault) -> Result<(), SettingRejection> {
         let vocabulary = Vocabulary { table: &self.table, channels };
         let shown = |rule: &[u8]| String::from_utf8_lossy(rule).into_owned();
         match User::new(channels).changed(rules, vocabulary) {

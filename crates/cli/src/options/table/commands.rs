@@ -1,7 +1,7 @@
 //! Options for sending commands, and for the output format of replies.
 
 use super::super::parse::{Words, seconds};
-use super::super::{Options, Protocol, Refusal};
+use super::super::{ArgsError, Options, Protocol};
 use super::{Completed, Row, Section};
 use crate::format::Output;
 
@@ -116,7 +116,7 @@ fn json(options: &mut Options, output: Output) {
     options.output = output;
 }
 
-fn pushes(options: &mut Options, words: &mut Words) -> Result<(), Refusal> {
+fn pushes(options: &mut Options, words: &mut Words) -> Result<(), ArgsError> {
     let value = words.text();
     match value.bytes().next() {
         Some(b'y' | b'Y') => options.shows_pushes = true,

@@ -16,7 +16,7 @@ pub(crate) mod own;
 mod server;
 
 use super::parse::Words;
-use super::{Options, Refusal};
+use super::{ArgsError, Options};
 
 /// The effect of an option.
 #[derive(Clone, Copy)]
@@ -24,7 +24,7 @@ pub(crate) enum OptionAction {
     /// Takes no value.
     Flag(fn(&mut Options)),
     /// Takes the following arguments that it needs.
-    Value(fn(&mut Options, &mut Words) -> Result<(), Refusal>),
+    Value(fn(&mut Options, &mut Words) -> Result<(), ArgsError>),
     /// The program prints a text about itself, and exits.
     Prints(InfoRequest),
 }
@@ -79,7 +79,7 @@ impl Row {
         names: &'static [&'static str],
         value: &'static str,
         text: &'static str,
-        set: fn(&mut Options, &mut Words) -> Result<(), Refusal>,
+        set: fn(&mut Options, &mut Words) -> Result<(), ArgsError>,
     ) -> Row {
         let completed = Completed::Nothing;
         Row { names, old_names: &[], value, completed, text, does: OptionAction::Value(set) }

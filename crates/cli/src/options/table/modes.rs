@@ -1,7 +1,7 @@
 //! Options that select a mode other than sending a command.
 
 use super::super::parse::Words;
-use super::super::{Debugging, Mode, Options, Refusal};
+use super::super::{ArgsError, Debugging, Mode, Options};
 use super::{Completed, Row, Section};
 use crate::quote::unquote;
 
@@ -167,16 +167,20 @@ pub(super) const MEASURING: Section = Section {
     ],
 };
 
-fn quoted_pattern(options: &mut Options, words: &mut Words) -> Result<(), Refusal> {
+fn quoted_pattern(options: &mut Options, words: &mut Words) -> Result<(), ArgsError> {
     let refused = "Invalid quoted string specified for --quoted-pattern.\n".to_owned();
-    options.pattern = Some(unquote(&words.value()).ok_or(Refusal::Because(refused))?);
+    options.pattern = Some(unquote(&words.value()).ok_or(ArgsError::Because(refused))?);
     Ok(())
 }
 
-fn snapshot(options: &mut Options, words: &mut Words, functions_only: bool) -> Result<(), Refusal> {
+fn snapshot(
+    options: &mut Options,
+    words: &mut Words,
+    functions_only: bool,
+) -> Result<(), ArgsError> {
     if options.mode == Mode::Rdb && options.functions_only != functions_only {
         let text = "Option --functions-rdb and --rdb are mutually exclusive.\n";
-        return Err(Refusal::Because(text.to_owned()));
+        return Err(ArgsError::Because(text.to_owned()));
     }
     options.mode = Mode::Rdb;
     options.functions_only = functions_only;

@@ -1,7 +1,7 @@
 //! The commands that the program itself handles, and their options.
 
 use super::super::parse::Words;
-use super::super::{Mode, Options, Refusal, TopTable};
+use super::super::{ArgsError, Mode, Options, TopTable};
 use super::{Completed, Row, Section};
 
 /// A command of the program. No server has a command with its name.
@@ -93,11 +93,11 @@ pub(super) const OWN: Section = Section {
     ],
 };
 
-fn table(options: &mut Options, words: &mut Words) -> Result<(), Refusal> {
+fn table(options: &mut Options, words: &mut Words) -> Result<(), ArgsError> {
     let name = words.text();
     let found = TABLES.iter().find(|(known, _)| *known == name);
     let unknown =
         format!("Unknown table '{name}' (valid: 'commands', 'clients', 'keys', 'workers')\n");
-    options.top_table = found.ok_or(Refusal::Because(unknown))?.1;
+    options.top_table = found.ok_or(ArgsError::Because(unknown))?.1;
     Ok(())
 }

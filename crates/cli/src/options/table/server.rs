@@ -1,7 +1,7 @@
 //! Options for the server and the user.
 
 use super::super::parse::{Words, seconds};
-use super::super::{Options, Protocol, Refusal, uri};
+use super::super::{ArgsError, Options, Protocol, uri};
 use super::{Completed, Row, Section};
 use crate::quote::leading_number;
 use std::time::Duration;
@@ -154,9 +154,9 @@ pub(super) const TLS: Section = Section {
     ],
 };
 
-fn address(options: &mut Options, words: &mut Words) -> Result<(), Refusal> {
+fn address(options: &mut Options, words: &mut Words) -> Result<(), ArgsError> {
     options.shows_password = true;
-    uri::apply(options, &words.text()).map_err(|text| Refusal::Because(format!("{text}\n")))
+    uri::apply(options, &words.text()).map_err(|text| ArgsError::Because(format!("{text}\n")))
 }
 
 fn speak(options: &mut Options, protocol: Protocol) {
@@ -169,7 +169,7 @@ fn speak(options: &mut Options, protocol: Protocol) {
 }
 
 /// Adds allowed ciphers. There is one list for all TLS versions.
-fn ciphers(options: &mut Options, words: &mut Words) -> Result<(), Refusal> {
+fn ciphers(options: &mut Options, words: &mut Words) -> Result<(), ArgsError> {
     let more = words.text();
     let ciphers = &mut options.tls_files.ciphers;
     *ciphers = Some(match ciphers.take() {
