@@ -16,7 +16,7 @@ fn options() -> Options {
     Options { share: 1.0, limit: None, reads_values: true, resume: None, classes: None }
 }
 
-fn walked(connection: &mut dyn LiveServer, options: &Options) -> Findings {
+fn scanned(connection: &mut dyn LiveServer, options: &Options) -> Findings {
     let mut analysis = Analysis::new(Classes::BUNDLED, Limits::default(), 0);
     live::read(connection, options, &mut analysis, &mut Progress::hidden()).unwrap();
     analysis.finish()
@@ -69,7 +69,7 @@ fn all_keys_are_found_in_both_servers() {
     .into();
     for server in servers() {
         fill(&server, data());
-        let findings = walked(&mut Lent::new(&server), &options());
+        let findings = scanned(&mut Lent::new(&server), &options());
         assert_eq!(findings.facts.fault, None);
         assert_eq!(keys(&findings), expected);
         let pages = findings.groups.iter().find(|(pattern, ..)| pattern.to_string() == "page:<n>");
@@ -89,7 +89,7 @@ fn all_keys_are_found_in_both_servers() {
 fn memory_usage_agrees_with_the_model() {
     for (server, is_brisk) in servers().into_iter().zip([false, true]) {
         fill(&server, data());
-        let findings = walked(&mut Lent::new(&server), &options());
+        let findings = scanned(&mut Lent::new(&server), &options());
         for (pattern, key, group) in &findings.groups {
             let total = group.total();
             let model = if is_brisk { total.brisk } else { total.redis } / group.keys as f64;
@@ -116,7 +116,7 @@ fn the_analysis_writes_nothing_and_leaves_no_trace_if_the_server_supports_it() {
         let mut conn = server.connect();
         let dirty = conn.info("rdb_changes_since_last_save");
         let mut lent = Lent::new(&server);
-        walked(&mut lent, &options());
+        scanned(&mut lent, &options());
         assert_eq!(conn.info("rdb_changes_since_last_save"), dirty);
         let mut names: Vec<String> = lent
             .requests
@@ -163,7 +163,7 @@ fn the_analysis_pauses_as_long_as_the_share_demands() {
     fill(&server, data());
     for share in [0.05, 0.5] {
         let mut slow = Slow { inner: Lent::new(&server), waited: Duration::ZERO, longest: 0 };
-        walked(&mut slow, &Options { share, ..options() });
+        scanned(&mut slow, &Options { share, ..options() });
         let (waited, paused) = (slow.waited.as_secs_f64(), slow.inner.paused.as_secs_f64());
         assert!(waited / (waited + paused) <= share, "{waited} {paused}");
         // At most five commands for each of 512 keys.
@@ -175,7 +175,7 @@ fn the_analysis_pauses_as_long_as_the_share_demands() {
 fn a_limit_ends_the_scan_and_is_reported() {
     let [server, _] = servers();
     fill(&server, data());
-    let findings = walked(&mut Lent::new(&server), &Options { limit: Some(1000), ..options() });
+    let findings = scanned(&mut Lent::new(&server), &Options { limit: Some(1000), ..options() });
     assert!((1000..2600).contains(&findings.keys()), "{}", findings.keys());
     let part = findings.facts.looked_at.unwrap();
     assert!((part - findings.keys() as f64 / 8000.0).abs() < 1e-9, "{part}");
@@ -201,21 +201,21 @@ fn an_interrupted_scan_resumes_where_it_was() {
     for server in servers() {
         fill(&server, data());
         let home = TempDir::new();
-        let options = Options { resume: Some(home.path("walk")), ..options() };
+        let options = Options { resume: Some(home.path("scan")), ..options() };
         let mut failing = Failing { inner: Lent::new(&server), left: 20 };
-        let first = walked(&mut failing, &options);
+        let first = scanned(&mut failing, &options);
         assert_eq!(first.facts.fault.as_deref(), Some("the line is cut"));
         assert!(first.keys() > 0 && first.keys() < 8000, "{}", first.keys());
         let mut lent = Lent::new(&server);
-        let whole = walked(&mut lent, &options);
+        let whole = scanned(&mut lent, &options);
         assert_eq!(whole.facts.fault, None);
-        let once = walked(&mut Lent::new(&server), &Options { resume: None, ..options.clone() });
+        let once = scanned(&mut Lent::new(&server), &Options { resume: None, ..options.clone() });
         assert_eq!(keys(&whole), keys(&once));
         let types = lent.requests.iter().filter(|request| request[0] == b"TYPE").count() as u64;
         assert_eq!(types, whole.keys() - first.keys(), "no key was asked for again");
         // A third run finds nothing left to read.
         let mut lent = Lent::new(&server);
-        assert_eq!(keys(&walked(&mut lent, &options)), keys(&once));
+        assert_eq!(keys(&scanned(&mut lent, &options)), keys(&once));
         assert!(!lent.requests.iter().any(|request| request[0] == b"TYPE"));
     }
 }
@@ -238,10 +238,10 @@ fn the_reported_share_does_not_exceed_the_requested_one() {
     let server = redis();
     fill(&server, data());
     let home = TempDir::new();
-    let options = Options { resume: Some(home.path("walk")), share: 0.5, ..options() };
+    let options = Options { resume: Some(home.path("scan")), share: 0.5, ..options() };
     // In the second run, there is nothing left to do.
     for _ in 0..2 {
-        let findings = walked(&mut Waiting(Lent::new(&server)), &options);
+        let findings = scanned(&mut Waiting(Lent::new(&server)), &options);
         let note = findings.facts.notes.iter().find(|note| note.contains("of its time")).unwrap();
         let percent = note.rsplit("at most ").next().unwrap().split(' ').next().unwrap();
         assert!(percent.parse::<f64>().unwrap() <= 50.0, "{note}");
@@ -255,20 +255,20 @@ fn a_scan_gives_the_same_advice_as_a_file() {
     fill(&server, data());
     let classes = classes(&server);
     let of_file = Report::new(analyzed(&saved(&server), classes));
-    let of_walk = Report::new(walked(&mut Lent::new(&server), &options()));
-    assert_close("bytes", of_file.total.redis, of_walk.total.redis, 0.02);
+    let of_scan = Report::new(scanned(&mut Lent::new(&server), &options()));
+    assert_close("bytes", of_file.total.redis, of_scan.total.redis, 0.02);
     for expected in &of_file.advice {
         let same = |advice: &&brisk_analyze::advice::Advice| {
             (advice.means, &advice.pattern, advice.group)
                 == (expected.means, &expected.pattern, expected.group)
         };
-        match of_walk.advice.iter().find(same) {
+        match of_scan.advice.iter().find(same) {
             Some(found) => {
                 let what = format!("{:?} {}", expected.means, expected.pattern);
                 assert_close(&what, expected.saved.redis, found.saved.redis, 0.05);
             }
             // Only lists with a single node may be missing, because files and servers show their encoding differently.
-            None => panic!("not said of the walk: {expected:?}"),
+            None => panic!("missing in the scan: {expected:?}"),
         }
     }
 }
@@ -291,28 +291,28 @@ fn denied_commands_are_reported_and_their_keys_not_counted() {
         let user = "ACL SETUSER guest on >x ~* +scan +type +info +select +object +pttl";
         assert_eq!(server.connect().cmd(user).to_string(), "OK");
         let home = TempDir::new();
-        let options = Options { resume: Some(home.path("walk")), ..options() };
+        let options = Options { resume: Some(home.path("scan")), ..options() };
         let mut guest = Lent::new(&server);
         guest.fill([words("AUTH guest x")]);
-        let findings = walked(&mut guest, &options);
+        let findings = scanned(&mut guest, &options);
         let fault = findings.facts.fault.clone().unwrap();
         assert!(fault.contains("MEMORY USAGE was rejected 8000 times: NOPERM"), "{fault}");
         assert_eq!((findings.keys(), findings.facts.passed_over), (0, 8000));
         // Denied keys count toward the limit.
-        let few = walked(&mut guest, &Options { limit: Some(500), ..options.clone() });
+        let few = scanned(&mut guest, &Options { limit: Some(500), ..options.clone() });
         assert!(few.facts.passed_over < 2000, "{}", few.facts.passed_over);
         // Without a limit, the scan stops sending a command that was rejected ten thousand times.
         fill(&server, (0..20_000).map(|n| words(&format!("SET more:{n} v"))));
-        let many = walked(&mut guest, &options);
+        let many = scanned(&mut guest, &options);
         assert!((10_000..12_000).contains(&many.facts.passed_over), "{}", many.facts.passed_over);
         fill(&server, (0..20_000).map(|n| words(&format!("DEL more:{n}"))));
         // Nothing was stored, so a user with the permission starts from the beginning.
-        let again = walked(&mut Lent::new(&server), &options);
+        let again = scanned(&mut Lent::new(&server), &options);
         assert_eq!((again.facts.fault.clone(), again.keys()), (None, 8000));
         // Values are needed only for advice.
         let user = "ACL SETUSER guest +memory|usage";
         assert_eq!(server.connect().cmd(user).to_string(), "OK");
-        let findings = walked(&mut guest, &Options { resume: None, ..options });
+        let findings = scanned(&mut guest, &Options { resume: None, ..options });
         let fault = findings.facts.fault.clone().unwrap();
         assert!(fault.contains("DUMP was rejected"), "{fault}");
         assert_eq!((findings.keys(), findings.facts.passed_over), (8000, 0));
@@ -343,14 +343,14 @@ fn a_server_that_stops_replying_ends_the_scan() {
     let server = redis();
     fill(&server, data());
     let home = TempDir::new();
-    let options = Options { resume: Some(home.path("walk")), ..options() };
+    let options = Options { resume: Some(home.path("scan")), ..options() };
     // The preceding rounds read the server's properties and the database, and then complete steps.
     for left in [6, 7, 8, 9, 10] {
-        let findings = walked(&mut Busy { inner: Lent::new(&server), left }, &options);
+        let findings = scanned(&mut Busy { inner: Lent::new(&server), left }, &options);
         let fault = findings.facts.fault.clone().unwrap();
         assert!(fault.starts_with("BUSY"), "{fault}");
         assert_eq!(findings.facts.passed_over, 0);
     }
-    let findings = walked(&mut Lent::new(&server), &options);
+    let findings = scanned(&mut Lent::new(&server), &options);
     assert_eq!((findings.facts.fault.clone(), findings.keys()), (None, 8000));
 }

@@ -81,17 +81,17 @@ pub fn read(
     progress: &mut Progress,
 ) -> Result<(), SourceError> {
     let begun = Instant::now();
-    let mut walk = Walk::new(server, options);
-    let about = walk.introduce(analysis)?;
+    let mut scan = KeyScan::new(server, options);
+    let about = scan.read_server_info(analysis)?;
     let run_id = about.run_id.clone();
     let (mut spool, place) = Spool::open(options.resume.as_deref(), &run_id, analysis)?;
     let resumed = analysis.keys();
     if resumed > 0 {
         analysis.facts.notes.push(format!("{resumed} keys from an earlier run"));
     }
-    let done = walk.databases(&about, place, analysis, &mut spool, progress);
+    let done = scan.databases(&about, place, analysis, &mut spool, progress);
     progress.end();
-    let (waited, elapsed) = (walk.waited.as_secs_f64(), begun.elapsed().as_secs_f64().max(1e-9));
+    let (waited, elapsed) = (scan.waited.as_secs_f64(), begun.elapsed().as_secs_f64().max(1e-9));
     analysis.facts.notes.push(format!(
         "waited {waited:.2} s of {elapsed:.1} s for the server, so it used at most {:.1} % of its time",
         100.0 * waited / elapsed
@@ -105,7 +105,7 @@ pub fn read(
         Err(error) => analysis.facts.fault = Some(error.to_string()),
     }
     if analysis.facts.fault.is_none() {
-        analysis.facts.fault = walk.refusals.summary();
+        analysis.facts.fault = scan.rejected_commands.summary();
     }
     Ok(())
 }
@@ -120,9 +120,9 @@ enum End {
 /// Rejected commands, each with the number of rejections and the first error. There are at most as many entries as
 /// commands per key.
 #[derive(Default)]
-struct Refusals(Vec<(String, u64, String)>);
+struct RejectedCommands(Vec<(String, u64, String)>);
 
-impl Refusals {
+impl RejectedCommands {
     /// Records the rejection if the reply is an error.
     ///
     /// # Errors
@@ -165,13 +165,13 @@ impl About {
     }
 }
 
-struct Walk<'a> {
+struct KeyScan<'a> {
     server: &'a mut dyn Server,
     options: &'a Options,
     /// Total time spent waiting for replies.
     waited: Duration,
     step: u64,
-    refusals: Refusals,
+    rejected_commands: RejectedCommands,
 }
 
 fn words(words: &[&str]) -> Words {
@@ -203,10 +203,10 @@ fn number(value: &Value) -> Option<i64> {
     }
 }
 
-impl<'a> Walk<'a> {
-    fn new(server: &'a mut dyn Server, options: &'a Options) -> Walk<'a> {
-        let refusals = Refusals::default();
-        Walk { server, options, waited: Duration::ZERO, step: STEP_FIRST, refusals }
+impl<'a> KeyScan<'a> {
+    fn new(server: &'a mut dyn Server, options: &'a Options) -> KeyScan<'a> {
+        let rejected_commands = RejectedCommands::default();
+        KeyScan { server, options, waited: Duration::ZERO, step: STEP_FIRST, rejected_commands }
     }
 
     /// Sends requests, and then pauses as long as the share requires. Returns the replies and the time that they took.
@@ -222,7 +222,7 @@ impl<'a> Walk<'a> {
         Ok((replies, took))
     }
 
-    fn introduce(&mut self, analysis: &mut Analysis) -> Result<About, SourceError> {
+    fn read_server_info(&mut self, analysis: &mut Analysis) -> Result<About, SourceError> {
         let (replies, _) = self.request(&[
             words(&["INFO"]),
             words(&["MEMORY", "MALLOC-STATS"]),
@@ -291,11 +291,11 @@ impl<'a> Walk<'a> {
                 }
                 if analysis.keys() == 0 && seen >= REFUSED_KEYS_MAX {
                     return self
-                        .refusals
+                        .rejected_commands
                         .summary()
                         .map_or(Ok(End::Limit), |text| Err(SourceError::Server(text)));
                 }
-                let place = self.look(*db, cursor, about.counts_uses, analysis, spool)?;
+                let place = self.scan_step(*db, cursor, about.counts_uses, analysis, spool)?;
                 progress.show(analysis.keys(), about.keys(), Unit::Keys);
                 if place.is_over() {
                     break;
@@ -307,7 +307,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Runs one step: examines some keys from the cursor on. Returns the position after them.
-    fn look(
+    fn scan_step(
         &mut self,
         db: u64,
         cursor: Vec<u8>,
@@ -315,9 +315,9 @@ impl<'a> Walk<'a> {
         analysis: &mut Analysis,
         spool: &mut Spool,
     ) -> Result<Place, SourceError> {
-        let scan =
+        let request =
             [b"SCAN".to_vec(), cursor, b"COUNT".to_vec(), self.step.to_string().into_bytes()];
-        let (replies, took_scan) = self.request(&[scan.to_vec()])?;
+        let (replies, took_scan) = self.request(&[request.to_vec()])?;
         let (cursor, keys) = match replies.into_iter().next() {
             Some(Value::Array(parts)) => match <[Value; 2]>::try_from(parts) {
                 Ok([cursor, Value::Array(keys)]) => (bytes(&cursor).unwrap_or(b"0").to_vec(), keys),
@@ -352,7 +352,7 @@ impl<'a> Walk<'a> {
         };
         let place = Place { db, cursor };
         // After a rejected command nothing is stored, so a user with more permissions resumes before it.
-        if self.refusals.0.is_empty() {
+        if self.rejected_commands.0.is_empty() {
             spool.keep(&all, &place)?;
         }
         all.iter().for_each(|found| found.add_to(analysis));
@@ -382,14 +382,14 @@ impl<'a> Walk<'a> {
             let [kind, encoding, usage, ttl, used] = replies else { continue };
             let mut refused = false;
             for (command, reply) in [("TYPE", kind), ("MEMORY USAGE", usage)] {
-                refused |= self.refusals.take(command, reply)?;
+                refused |= self.rejected_commands.take(command, reply)?;
             }
-            self.refusals.take("OBJECT ENCODING", encoding)?;
-            self.refusals.take("PTTL", ttl)?;
+            self.rejected_commands.take("OBJECT ENCODING", encoding)?;
+            self.rejected_commands.take("PTTL", ttl)?;
             // A setting determines whether idle times or frequencies are available, and it may have changed since.
             let is_setting = matches!(used, Value::Error(text) if text.starts_with(b"ERR"));
             if !is_setting {
-                self.refusals.take("OBJECT IDLETIME", used)?;
+                self.rejected_commands.take("OBJECT IDLETIME", used)?;
             }
             let kind = bytes(kind).unwrap_or_default();
             if refused || kind == b"none" || kind.is_empty() {
@@ -437,7 +437,7 @@ impl<'a> Walk<'a> {
             let (replies, took) = self.request(&requests)?;
             longest = longest.max(took);
             for (found, reply) in chosen[from..to].iter_mut().zip(replies) {
-                self.refusals.take("DUMP", &reply)?;
+                self.rejected_commands.take("DUMP", &reply)?;
                 if let Value::Bulk(dump) = reply {
                     found.dump = Some(dump);
                 }

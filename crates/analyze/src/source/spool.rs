@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn a_file_resumes_after_its_last_complete_step() {
         let home = TempDir::new();
-        let path = home.path("walk");
+        let path = home.path("scan");
         let (mut spool, place) = Spool::open(Some(&path), "id", &mut analysis()).unwrap();
         assert_eq!(place, None);
         // The file contains values of the server.
@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn unrelated_files_are_rejected_and_left_alone() {
         let home = TempDir::new();
-        let path = home.path("walk");
+        let path = home.path("scan");
         drop(Spool::open(Some(&path), "one", &mut analysis()).unwrap());
         let error = Spool::open(Some(&path), "two", &mut analysis()).unwrap_err();
         assert!(error.to_string().contains("belongs to another server"), "{error}");

@@ -1,7 +1,7 @@
 //! `--bigkeys` and `--memkeys`: the largest key of each type by elements or by memory, and averages.
 
 use super::LinkResult;
-use super::keyspace::{self, Walk, failed};
+use super::keyspace::{self, KeyScan, failed};
 use crate::link::Link;
 use crate::options::Options;
 use crate::progress::{Progress, Unit};
@@ -75,17 +75,17 @@ pub(super) fn run(link: &mut Link, options: &Options, measure: Measure) -> i32 {
         Ok(None) => return 1,
         Err(error) => return super::lost(&error),
     };
-    keyspace::introduce("biggest");
+    keyspace::print_header("biggest");
     let progress = Progress::new("Looking", Unit::Keys, Some(total));
     let mut found = Found { kinds: kinds(), total, sampled: 0, key_bytes: 0, progress };
-    let mut walk = Walk::new(options.pattern.as_deref(), None);
+    let mut scan = KeyScan::new(options.pattern.as_deref(), None);
     loop {
-        match walk.step(link) {
+        match scan.step(link) {
             Ok(Some(keys)) => {
                 if let Err(error) = found.look_at(link, &keys, measure, options.memory_samples) {
                     return super::lost(&error);
                 }
-                walk.rest(options.interval_us);
+                scan.pause_if_due(options.interval_us);
             }
             Ok(None) => break,
             Err(error) => return failed(error),

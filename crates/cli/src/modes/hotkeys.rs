@@ -2,7 +2,7 @@
 //! `hotkeys_sample.rs` samples the requests.
 
 use super::bigkeys::percentage;
-use super::keyspace::{self, Walk, failed};
+use super::keyspace::{self, KeyScan, failed};
 use super::{LinkResult, hotkeys_sample};
 use crate::info::InfoFields;
 use crate::link::Link;
@@ -46,12 +46,12 @@ pub(super) fn run(link: &mut Link, options: &Options) -> i32 {
         Ok(None) => return 1,
         Err(error) => return super::lost(&error),
     };
-    keyspace::introduce("hot");
+    keyspace::print_header("hot");
     let mut progress = Progress::new("Looking", Unit::Keys, Some(total));
-    let mut walk = Walk::new(options.pattern.as_deref(), None);
+    let mut scan = KeyScan::new(options.pattern.as_deref(), None);
     let (mut hottest, mut sampled) = (Hottest::default(), 0u64);
     loop {
-        let keys = match walk.step(link) {
+        let keys = match scan.step(link) {
             Ok(Some(keys)) => keys,
             Ok(None) => break,
             Err(error) => return failed(error),
@@ -76,7 +76,7 @@ pub(super) fn run(link: &mut Link, options: &Options) -> i32 {
         }
         screen::flush();
         progress.at(sampled);
-        walk.rest(options.interval_us);
+        scan.pause_if_due(options.interval_us);
     }
     progress.clear();
     let mut text =

@@ -11,7 +11,7 @@ use std::time::Duration;
 const STEPS_BETWEEN_PAUSES: u64 = 100;
 
 /// Prints the introduction of a scan.
-pub(super) fn introduce(what: &str) {
+pub(super) fn print_header(what: &str) {
     screen::print(format!(
         "\n# Scanning the entire keyspace to find {what} keys as well as\n\
          # average sizes per key type.  You can use -i 0.1 to sleep 0.1 sec\n\
@@ -39,7 +39,7 @@ pub(super) fn size(link: &mut Link) -> LinkResult<Option<u64>> {
 
 /// A scan of the keys.
 #[derive(Debug)]
-pub(super) struct Walk<'a> {
+pub(super) struct KeyScan<'a> {
     pattern: Option<&'a [u8]>,
     count: Option<i64>,
     cursor: Vec<u8>,
@@ -49,26 +49,26 @@ pub(super) struct Walk<'a> {
 
 /// The reason why a scan ended early.
 #[derive(Debug)]
-pub(super) enum WalkError {
+pub(super) enum KeyScanError {
     Link(LinkError),
     /// The error of the server.
-    Refused(String),
+    Rejected(String),
 }
 
-impl From<LinkError> for WalkError {
+impl From<LinkError> for KeyScanError {
     fn from(error: LinkError) -> Self {
-        WalkError::Link(error)
+        KeyScanError::Link(error)
     }
 }
 
-impl<'a> Walk<'a> {
+impl<'a> KeyScan<'a> {
     /// Scans the matching keys, with `count` examined keys per step, or the server's default.
     pub(super) fn new(pattern: Option<&'a [u8]>, count: Option<i64>) -> Self {
         Self { pattern, count, cursor: b"0".to_vec(), steps: 0, is_over: false }
     }
 
     /// The keys of the next step, possibly empty; `None` at the end.
-    pub(super) fn step(&mut self, link: &mut Link) -> Result<Option<Vec<Vec<u8>>>, WalkError> {
+    pub(super) fn step(&mut self, link: &mut Link) -> Result<Option<Vec<Vec<u8>>>, KeyScanError> {
         if self.is_over {
             return Ok(None);
         }
@@ -81,10 +81,10 @@ impl<'a> Walk<'a> {
         }
         let reply = link.request(&request)?;
         if let Some(text) = reply.as_error() {
-            return Err(WalkError::Refused(String::from_utf8_lossy(text).into_owned()));
+            return Err(KeyScanError::Rejected(String::from_utf8_lossy(text).into_owned()));
         }
         let Some([cursor, keys]) = reply.as_slice() else {
-            return Err(WalkError::Refused("Invalid element count from SCAN!".to_owned()));
+            return Err(KeyScanError::Rejected("Invalid element count from SCAN!".to_owned()));
         };
         self.cursor = cursor.as_bytes().unwrap_or(b"0").to_vec();
         self.is_over =
@@ -95,7 +95,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Pauses after every hundred steps, if requested.
-    pub(super) fn rest(&self, interval_us: u64) {
+    pub(super) fn pause_if_due(&self, interval_us: u64) {
         if interval_us > 0 && self.steps.is_multiple_of(STEPS_BETWEEN_PAUSES) {
             screen::flush();
             pause::pause(Duration::from_micros(interval_us));
@@ -104,10 +104,10 @@ impl<'a> Walk<'a> {
 }
 
 /// Reports why a scan ended early. Returns the exit code.
-pub(super) fn failed(error: WalkError) -> i32 {
+pub(super) fn failed(error: KeyScanError) -> i32 {
     match error {
-        WalkError::Link(error) => super::lost(&error),
-        WalkError::Refused(text) => {
+        KeyScanError::Link(error) => super::lost(&error),
+        KeyScanError::Rejected(text) => {
             screen::flush();
             screen::warn(format!("SCAN error: {text}\n"));
             1

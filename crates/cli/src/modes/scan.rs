@@ -1,6 +1,6 @@
 //! `--scan`: prints all keys, one per line.
 
-use super::keyspace::{Walk, failed};
+use super::keyspace::{KeyScan, failed};
 use crate::format::Output;
 use crate::link::Link;
 use crate::options::Options;
@@ -13,9 +13,9 @@ const COUNT_OF_SERVERS: i64 = 10;
 
 pub(super) fn run(link: &mut Link, options: &Options) -> i32 {
     let count = (options.count != COUNT_OF_SERVERS).then_some(options.count);
-    let mut walk = Walk::new(options.pattern.as_deref(), count);
+    let mut scan = KeyScan::new(options.pattern.as_deref(), count);
     loop {
-        match walk.step(link) {
+        match scan.step(link) {
             Ok(Some(keys)) => {
                 for key in keys {
                     match options.output {

@@ -200,7 +200,7 @@ pub enum InMulti {
     /// it.
     Selects,
     /// Run immediately, to return an error: MULTI and WATCH.
-    Refuses,
+    Rejects,
     /// Run immediately; ends the transaction: DISCARD, RESET, QUIT.
     Ends,
     /// Runs the queued commands: EXEC. The checks that apply to queued commands apply to EXEC too.

@@ -188,7 +188,7 @@ fn authentication(core: &mut Core, session: &Session, row: &Row, _: &RequestFact
 /// Rejects commands that must not be queued in a transaction. With `dialect valkey`, this includes MULTI and WATCH,
 /// which then abort the transaction.
 fn transaction(core: &mut Core, session: &Session, row: &Row, _: &RequestFacts<'_>) -> Verdict {
-    let aborts = || row.spec.in_multi == InMulti::Refuses && core.is_valkey();
+    let aborts = || row.spec.in_multi == InMulti::Rejects && core.is_valkey();
     if session.in_transaction() && (row.has(Flags::NO_MULTI) || aborts()) {
         Verdict::Refuse(CommandError::text("ERR Command not allowed inside a transaction"))
     } else {

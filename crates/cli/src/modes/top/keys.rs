@@ -1,7 +1,7 @@
 //! The table of keys: hot keys from short samples of the requests, and big keys from a scan that continues in small
 //! steps. A thread with its own connections collects them, so that the screen never waits.
 
-use super::super::keyspace::{Walk, WalkError};
+use super::super::keyspace::{KeyScan, KeyScanError};
 use super::super::sampling::{KeySample, SampledKey};
 use super::table::{Cell, Column, Table};
 use crate::amount;
@@ -47,7 +47,7 @@ pub(super) struct FoundKeys {
 struct KeyFinder {
     options: Options,
     link: Link,
-    cursor: Walk<'static>,
+    cursor: KeyScan<'static>,
     /// True if the scan has reached its end. The next round begins a new one.
     is_complete: bool,
     found: FoundKeys,
@@ -63,7 +63,7 @@ impl KeyFinder {
         Ok(KeyFinder {
             options,
             link,
-            cursor: Walk::new(None, Some(STEP)),
+            cursor: KeyScan::new(None, Some(STEP)),
             is_complete: false,
             found,
         })
@@ -82,15 +82,15 @@ impl KeyFinder {
         self.measure(hot).map_err(lost)?;
         if self.is_complete {
             // The biggest keys stay until the new scan finds them again.
-            (self.cursor, self.is_complete) = (Walk::new(None, Some(STEP)), false);
+            (self.cursor, self.is_complete) = (KeyScan::new(None, Some(STEP)), false);
             self.found.scanned = 0;
         }
         let until = Instant::now() + SCAN_TIME;
         loop {
             let step = match self.cursor.step(&mut self.link) {
                 Ok(step) => step,
-                Err(WalkError::Link(error)) => return Err(lost(error)),
-                Err(WalkError::Refused(text)) => return Err(text),
+                Err(KeyScanError::Link(error)) => return Err(lost(error)),
+                Err(KeyScanError::Rejected(text)) => return Err(text),
             };
             let Some(keys) = step else {
                 self.is_complete = true;

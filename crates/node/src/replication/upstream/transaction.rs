@@ -175,13 +175,13 @@ pub(super) fn selects(row: &Row) -> bool {
 
 /// True if the command begins a transaction.
 pub(super) fn begins_transaction(row: &Row) -> bool {
-    row.spec.in_multi == InMulti::Refuses && row.name == "multi"
+    row.spec.in_multi == InMulti::Rejects && row.name == "multi"
 }
 
 /// True if a command is never queued and fails within a transaction, which then continues to its EXEC. DISCARD and QUIT
 /// end a transaction, so no EXEC follows them.
 pub(super) fn fails_in_transaction(row: &Row) -> bool {
-    matches!(row.spec.in_multi, InMulti::Refuses | InMulti::Ends)
+    matches!(row.spec.in_multi, InMulti::Rejects | InMulti::Ends)
 }
 
 /// True if SELECT with this argument selects a database that does not exist.

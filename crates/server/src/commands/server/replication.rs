@@ -87,7 +87,7 @@ const COMPARE: Command = Command {
         arity: -2,
         flags: Flags::ADMIN.union(Flags::NO_MULTI).union(Flags::NOSCRIPT),
         tips: &["nondeterministic_output", "request_policy:all_shards", "response_policy:special"],
-        in_multi: InMulti::Refuses,
+        in_multi: InMulti::Rejects,
         args: &[Arg::token("heal", "HEAL").optional()],
         ..Spec::EMPTY
     },

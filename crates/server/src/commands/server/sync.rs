@@ -376,7 +376,7 @@ const SYNC: Command = Command {
         complexity: "",
         arity: 1,
         flags: FLAGS,
-        in_multi: InMulti::Refuses,
+        in_multi: InMulti::Rejects,
         ..Spec::EMPTY
     },
     run: sync,

@@ -11,7 +11,7 @@ const MULTI: Command = Command {
         name: "multi",
         summary: "Starts a transaction: the following commands are queued until EXEC.",
         since: "1.2.0",
-        in_multi: InMulti::Refuses,
+        in_multi: InMulti::Rejects,
         ..ROW
     },
     run: multi,

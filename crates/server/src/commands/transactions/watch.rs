@@ -18,7 +18,7 @@ const WATCH: Command = Command {
         arity: -2,
         keys: &[KeySpec::range(1, -1, 1).read_only(KeyFlags::empty())],
         args: &[Arg::key("key").multiple()],
-        in_multi: InMulti::Refuses,
+        in_multi: InMulti::Rejects,
         ..ROW
     },
     run: watch,
