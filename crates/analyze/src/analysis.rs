@@ -27,16 +27,16 @@ pub struct Facts {
     /// Notes on how the numbers were obtained.
     pub notes: Vec<String>,
     /// The error that ended the analysis early.
-    pub fault: Option<String>,
+    pub error: Option<String>,
     /// The size of the files, if the source is files.
     pub file_bytes: Option<u64>,
     /// The memory that the server reports: in total, and without keys.
     pub used_memory: Option<u64>,
     pub startup_memory: Option<u64>,
     /// Keys that could not be examined, because they were gone or are of an unknown type.
-    pub passed_over: u64,
+    pub skipped_keys: u64,
     /// The fraction of keys that was examined, if not all of them.
-    pub looked_at: Option<f64>,
+    pub scanned_fraction: Option<f64>,
 }
 
 /// The counts of keys in a database.
@@ -138,7 +138,7 @@ impl Analysis {
         group.keys += 1;
         group.key_bytes += record.key.len() as u64;
         group.key_lengths.add(record.key.len() as u64);
-        group.said += record.said_bytes.unwrap_or(0);
+        group.reported_bytes += record.reported_bytes.unwrap_or(0);
 
         let now = record.value.map(|value| {
             let shape = Shape::of(value, &self.models.redis);
@@ -153,7 +153,7 @@ impl Analysis {
         if now.is_none() {
             group.elements_max = group.elements_max.max(record.elements.unwrap_or(0));
         }
-        let size = record.said_bytes.or(now.map(|now| now.redis as u64)).unwrap_or(0);
+        let size = record.reported_bytes.or(now.map(|now| now.redis as u64)).unwrap_or(0);
         group.biggest.add(size, record.key);
         group.sizes[(size.max(1).ilog2() as usize).min(SIZES - 1)] += 1;
         times(group, record, now.unwrap_or(Bytes { redis: size as f64, brisk: 0.0 }), self.now_ms);
@@ -187,7 +187,7 @@ fn cost(models: &Models, record: &Record<'_>, shape: &Shape) -> Bytes {
 /// Adds the properties of a value.
 fn detail(group: &mut Group, models: &Models, record: &Record<'_>, shape: &Shape, now: Bytes) {
     group.detailed += 1;
-    group.said_detailed += record.said_bytes.unwrap_or(0);
+    group.reported_detailed_bytes += record.reported_bytes.unwrap_or(0);
     group.bytes.add(now);
     group.elements += shape.elements;
     group.elements_max = group.elements_max.max(shape.elements);

@@ -93,8 +93,8 @@ pub struct Group {
     /// Keys whose value was examined. The totals of values and costs cover only these keys.
     pub detailed: u64,
     /// The bytes that the server reported for all keys, and for those that were examined.
-    pub said: u64,
-    pub said_detailed: u64,
+    pub reported_bytes: u64,
+    pub reported_detailed_bytes: u64,
     /// The bytes according to the models.
     pub bytes: Bytes,
     pub elements: u64,
@@ -126,8 +126,8 @@ impl Default for Group {
         Group {
             keys: 0,
             detailed: 0,
-            said: 0,
-            said_detailed: 0,
+            reported_bytes: 0,
+            reported_detailed_bytes: 0,
             bytes: Bytes::default(),
             elements: 0,
             elements_max: 0,
@@ -154,8 +154,8 @@ impl Group {
     pub fn merge(&mut self, other: Group) {
         self.keys += other.keys;
         self.detailed += other.detailed;
-        self.said += other.said;
-        self.said_detailed += other.said_detailed;
+        self.reported_bytes += other.reported_bytes;
+        self.reported_detailed_bytes += other.reported_detailed_bytes;
         self.bytes.add(other.bytes);
         self.elements += other.elements;
         self.elements_max = self.elements_max.max(other.elements_max);
@@ -183,9 +183,9 @@ impl Group {
     #[must_use]
     pub fn scale(&self) -> f64 {
         let part = |all: u64, some: u64| all as f64 / some as f64;
-        match (self.said, self.said_detailed, self.detailed) {
+        match (self.reported_bytes, self.reported_detailed_bytes, self.detailed) {
             (_, _, 0) => 0.0,
-            (said, of_detailed, _) if of_detailed > 0 => part(said, of_detailed),
+            (reported, of_detailed, _) if of_detailed > 0 => part(reported, of_detailed),
             (_, _, detailed) => part(self.keys, detailed),
         }
     }
@@ -199,7 +199,7 @@ impl Group {
     /// The size of all keys: as reported by the server, or according to the model of Redis.
     #[must_use]
     pub fn known_bytes(&self) -> f64 {
-        if self.said > 0 { self.said as f64 } else { self.total().redis }
+        if self.reported_bytes > 0 { self.reported_bytes as f64 } else { self.total().redis }
     }
 }
 
@@ -224,7 +224,7 @@ mod tests {
         let mut group = Group { keys: 100, detailed: 10, ..Group::default() };
         group.bytes = Bytes::new(1000, 500);
         assert_eq!(group.total(), Bytes::new(10_000, 5000));
-        (group.said, group.said_detailed) = (5000, 1000);
+        (group.reported_bytes, group.reported_detailed_bytes) = (5000, 1000);
         assert_eq!(group.total(), Bytes::new(5000, 2500));
         assert_eq!(group.known_bytes(), 5000.0);
         let mut all = Group::default();

@@ -165,5 +165,5 @@ pub struct Record<'a> {
     /// The LFU access counter.
     pub frequency: Option<u8>,
     /// The size of the key as reported by the server.
-    pub said_bytes: Option<u64>,
+    pub reported_bytes: Option<u64>,
 }

@@ -93,9 +93,9 @@ fn from_server(
 
 /// The requested reports.
 fn output(args: &Args, report: &Report) -> Output {
-    let fault = &report.findings.facts.fault;
-    let err = fault.as_ref().map_or(String::new(), |fault| format!("{fault}\n"));
-    let code = i32::from(fault.is_some());
+    let error = &report.findings.facts.error;
+    let err = error.as_ref().map_or(String::new(), |error| format!("{error}\n"));
+    let code = i32::from(error.is_some());
     let out = match args.json {
         true => report::json::text(report, args.top),
         false => report::table::text(report, args.top),

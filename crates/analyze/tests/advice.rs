@@ -30,11 +30,11 @@ impl Before {
     }
 
     /// The advice for a pattern.
-    fn said(&self, means: Means, pattern: &str) -> Advice {
+    fn advice_for(&self, means: Means, pattern: &str) -> Advice {
         let is = |advice: &&Advice| advice.means == means && advice.pattern == pattern;
         match self.report.advice.iter().find(is) {
             Some(advice) => advice.clone(),
-            None => panic!("not said of {pattern}: {:#?}", self.report.advice),
+            None => panic!("no advice for {pattern}: {:#?}", self.report.advice),
         }
     }
 
@@ -72,7 +72,7 @@ fn shorter_keys_save_as_much_as_estimated() {
         })
     };
     let before = Before::new(redis(), requests("customer", "display-name"));
-    let advice = before.said(Means::ShorterKeys, "customer:<n>:display-name");
+    let advice = before.advice_for(Means::ShorterKeys, "customer:<n>:display-name");
     assert_eq!(advice.how, "rename customer:<n>:display-name to c:<n>:d-n");
     let after = redis();
     fill(&after, requests("c", "d-n"));
@@ -86,7 +86,7 @@ fn packing_neighbors_saves_as_much_as_estimated() {
     let value = |n: u64| format!("city {}", n % 977);
     let plain = (0..100_000).map(|n| words_of(&["SET", &format!("user:{n}"), &value(n)]));
     let before = Before::new(redis(), plain);
-    let advice = before.said(Means::ShardKey, "user:<n>");
+    let advice = before.advice_for(Means::ShardKey, "user:<n>");
     assert!(advice.how.starts_with("HSET user:(number / 512)"), "{}", advice.how);
     let after = redis();
     let packed = (0..100_000)
@@ -103,7 +103,7 @@ fn packing_by_checksum_saves_as_much_as_estimated() {
     let ids: Vec<String> = (0..keys).map(|_| uuid(&mut random)).collect();
     let plain = ids.iter().map(|id| words_of(&["SET", &format!("session:{id}"), "1234567"]));
     let before = Before::new(redis(), plain);
-    let advice = before.said(Means::ShardKey, "session:<uuid>");
+    let advice = before.advice_for(Means::ShardKey, "session:<uuid>");
     let rule = format!("HSET shard_key(\"session\", key, {keys}, 512)");
     assert!(advice.how.starts_with(&rule), "{}", advice.how);
     let after = redis();
@@ -151,7 +151,7 @@ fn raised_limits_save_as_much_as_estimated() {
             })
             .collect();
         let before = Before::new(redis(), requests.clone());
-        let advice = before.said(Means::RaiseLimit, pattern);
+        let advice = before.advice_for(Means::RaiseLimit, pattern);
         let (settings, _) = advice.how.split_once(", then").unwrap();
         let [_, _, setting, value] = settings.split(' ').collect::<Vec<_>>()[..] else {
             panic!("more than one setting: {settings}");
@@ -184,7 +184,7 @@ fn compressed_lists_save_as_much_as_estimated() {
         requests.push(request);
     }
     let before = Before::new(redis(), requests.clone());
-    let advice = before.said(Means::CompressLists, "jobs:<n>");
+    let advice = before.advice_for(Means::CompressLists, "jobs:<n>");
     let command = "CONFIG SET list-compress-depth 1";
     assert!(advice.how.starts_with(command), "{}", advice.how);
     assert_eq!(before.server.connect().cmd(command).to_string(), "OK");
@@ -204,7 +204,7 @@ fn numbers_as_ids_save_as_much_as_estimated() {
         .map(|_| words_of(&["SET", &format!("cart:{}", uuid(&mut random)), "a book and a pen"]))
         .collect();
     let before = Before::new(redis(), by_id);
-    let advice = before.said(Means::IntegerKeys, "cart:<uuid>");
+    let advice = before.advice_for(Means::IntegerKeys, "cart:<uuid>");
     let after = redis();
     let by_number =
         (0..60_000).map(|n| words_of(&["SET", &format!("cart:{n}"), "a book and a pen"]));
@@ -223,7 +223,7 @@ fn integer_members_save_as_much_as_estimated() {
         })
     };
     let before = Before::new(redis(), sets(|number| format!("article-{number:07}")));
-    let advice = before.said(Means::IntegerMembers, "likes:<n>");
+    let advice = before.advice_for(Means::IntegerMembers, "likes:<n>");
     let after = redis();
     fill(&after, sets(|number| number.to_string()));
     before.compare(&after, &advice);
@@ -242,7 +242,7 @@ fn compressed_values_save_as_much_as_estimated() {
         |n: usize, value: Vec<u8>| vec![b"SET".to_vec(), format!("page:{n}").into_bytes(), value];
     let plain = values.iter().enumerate().map(|(n, value)| set(n, value.clone()));
     let before = Before::new(redis(), plain);
-    let advice = before.said(Means::CompressValues, "page:<n>");
+    let advice = before.advice_for(Means::CompressValues, "page:<n>");
     let after = redis();
     let mut zstd = zstd::bulk::Compressor::new(3).unwrap();
     let packed = values.iter().enumerate().map(|(n, value)| set(n, zstd.compress(value).unwrap()));
@@ -260,7 +260,7 @@ fn forgotten_keys_take_as_much_as_estimated() {
         .set("maxmemory-policy", "allkeys-lru")
         .start();
     fill(&server, [words_of(&["SET", "model", &"x".repeat(100)])]);
-    let dump = Lent::new(&server).request_all(&[words("DUMP model")]).unwrap();
+    let dump = TestConnection::new(&server).request_all(&[words("DUMP model")]).unwrap();
     let brisk_resp::Value::Bulk(dump) = &dump[0] else { panic!("{dump:?}") };
     let restore = |n: u64| {
         // Half of the keys were used today.
@@ -270,7 +270,7 @@ fn forgotten_keys_take_as_much_as_estimated() {
         request
     };
     let before = Before::new(server, (0..40_000).map(restore));
-    let advice = before.said(Means::MissingTtl, "visit:<n>");
+    let advice = before.advice_for(Means::MissingTtl, "visit:<n>");
     assert_eq!(advice.keys, 20_000);
     let deletions = (0..40_000).step_by(2).map(|n| words(&format!("DEL visit:{n}")));
     fill(&before.server, deletions);

@@ -92,7 +92,7 @@ fn groups(findings: &Findings) -> BTreeMap<Name, (u64, u64, u64)> {
 #[track_caller]
 fn assert_same(server: &Server, path: &Path) {
     let (snapshot, found) = (read(&saved(server)), read(path));
-    assert_eq!(found.facts.fault, None);
+    assert_eq!(found.facts.error, None);
     assert_eq!(groups(&found), groups(&snapshot), "{:?}", found.facts.notes);
     assert_close("bytes", snapshot.total().redis, found.total().redis, 0.001);
     assert!(found.facts.notes.iter().all(|note| !note.contains("were not")), "{:?}", found.facts);
@@ -158,8 +158,8 @@ fn a_truncated_file_is_reported_and_its_complete_part_counted() {
     let whole = fs::read(&path).unwrap();
     fs::write(&path, &whole[..whole.len() - 5]).unwrap();
     let found = read(&directory(&server));
-    let fault = found.facts.fault.clone().unwrap();
-    assert!(fault.contains("the file is complete up to byte"), "{fault}");
+    let error = found.facts.error.clone().unwrap();
+    assert!(error.contains("the file is complete up to byte"), "{error}");
     // All keys except the last one.
     assert_eq!(found.keys(), 200 * 7 - 1);
 }
@@ -182,5 +182,5 @@ fn files_of_other_kinds_are_rejected() {
     fs::write(&text, "some text\n").unwrap();
     let mut analysis = Analysis::new(Classes::USUAL, brisk_analyze::measure::Limits::default(), 0);
     read_path(&text, &mut analysis, &mut Progress::hidden()).unwrap();
-    assert!(analysis.finish().facts.fault.is_some());
+    assert!(analysis.finish().facts.error.is_some());
 }

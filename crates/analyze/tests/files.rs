@@ -46,7 +46,7 @@ fn files_of_all_server_versions_are_analyzed() {
         rdb::read_file(&path, &mut analysis, &mut Progress::hidden()).unwrap();
         let findings = analysis.finish();
         assert_eq!(findings.keys(), keys, "{}", path.display());
-        assert_eq!(findings.facts.fault.is_none(), is_whole, "{}", path.display());
+        assert_eq!(findings.facts.error.is_none(), is_whole, "{}", path.display());
         let grouped: u64 = findings.groups.iter().map(|(_, _, group)| group.keys).sum();
         assert_eq!(grouped, keys, "{}", path.display());
         if is_whole { whole += 1 } else { broken += 1 }
@@ -82,8 +82,8 @@ fn a_truncated_file_is_reported_with_the_offset_of_its_end() {
         let mut analysis = analysis();
         rdb::read_file(&path, &mut analysis, &mut Progress::hidden()).unwrap();
         let findings = analysis.finish();
-        let fault = findings.facts.fault.clone().unwrap();
-        assert!(fault.contains(&format!("the data ends at byte {part}")), "{part}: {fault}");
+        let error = findings.facts.error.clone().unwrap();
+        assert!(error.contains(&format!("the data ends at byte {part}")), "{part}: {error}");
         let (keys, _) = read_plainly(File::open(&path).unwrap());
         assert_eq!(findings.keys(), keys);
         if part > whole.len() / 2 {
@@ -105,7 +105,7 @@ fn bytes_after_a_snapshot_are_reported() {
     let findings = analysis.finish();
     assert_eq!(findings.keys(), 300 * 6);
     let expected = format!("7 bytes follow the end of the snapshot at byte {end}");
-    assert!(findings.facts.fault.unwrap().ends_with(&expected));
+    assert!(findings.facts.error.unwrap().ends_with(&expected));
 }
 
 #[test]
@@ -120,9 +120,9 @@ fn no_changed_byte_does_harm() {
         let mut analysis = analysis();
         let outcome =
             rdb::read(&bytes[..], bytes.len() as u64, &mut analysis, &mut Progress::hidden());
-        let fault = outcome.fault.expect("the checksum tells, if nothing else does");
+        let error = outcome.error.expect("the checksum tells, if nothing else does");
         // A flipped bit in the version may give another version that can be read.
-        assert!(fault.contains("byte") || fault.contains("checksum") || at < 9, "{at}: {fault}");
+        assert!(error.contains("byte") || error.contains("checksum") || at < 9, "{at}: {error}");
     }
 }
 
@@ -199,7 +199,7 @@ fn memory_does_not_depend_on_the_number_of_keys() {
     let reader = PipeReader { from, held: Vec::new(), at: 0 };
     let outcome = rdb::read(reader, 0, &mut analysis, &mut Progress::hidden());
     writer.join().unwrap().unwrap();
-    assert_eq!(outcome.fault, None);
+    assert_eq!(outcome.error, None);
     let (groups, nodes) = analysis.held();
     assert!(groups <= GROUPS_MAX && nodes <= NODES_MAX, "{groups} groups, {nodes} nodes");
     let findings = analysis.finish();

@@ -69,8 +69,8 @@ fn all_keys_are_found_in_both_servers() {
     .into();
     for server in servers() {
         fill(&server, data());
-        let findings = scanned(&mut Lent::new(&server), &options());
-        assert_eq!(findings.facts.fault, None);
+        let findings = scanned(&mut TestConnection::new(&server), &options());
+        assert_eq!(findings.facts.error, None);
         assert_eq!(keys(&findings), expected);
         let pages = findings.groups.iter().find(|(pattern, ..)| pattern.to_string() == "page:<n>");
         let (_, _, pages) = pages.unwrap();
@@ -89,22 +89,26 @@ fn all_keys_are_found_in_both_servers() {
 fn memory_usage_agrees_with_the_model() {
     for (server, is_brisk) in servers().into_iter().zip([false, true]) {
         fill(&server, data());
-        let findings = scanned(&mut Lent::new(&server), &options());
+        let findings = scanned(&mut TestConnection::new(&server), &options());
         for (pattern, key, group) in &findings.groups {
             let total = group.total();
             let model = if is_brisk { total.brisk } else { total.redis } / group.keys as f64;
-            let said = group.said as f64 / group.keys as f64;
+            let reported = group.reported_bytes as f64 / group.keys as f64;
             // MEMORY USAGE of Redis does not round entries and objects to their size classes, and does not count
             // entries of the table of expiry times. Streams are modeled less accurately. Brisk's MEMORY USAGE counts
             // eight bytes for the table.
-            let unsaid = if is_brisk { 24.0 } else { 60.0 };
+            let tolerance = if is_brisk { 24.0 } else { 60.0 };
             let part = match (key.kind.name(), key.encoding.name()) {
                 ("stream", _) => 0.3,
                 (_, "hashtable") => 0.15,
                 _ => 0.1,
             };
-            let slack = (said * part).max(unsaid);
-            assert!((model - said).abs() <= slack, "{pattern} {}: {model} {said}", key.kind.name());
+            let slack = (reported * part).max(tolerance);
+            assert!(
+                (model - reported).abs() <= slack,
+                "{pattern} {}: {model} {reported}",
+                key.kind.name()
+            );
         }
     }
 }
@@ -115,10 +119,10 @@ fn the_analysis_writes_nothing_and_leaves_no_trace_if_the_server_supports_it() {
         fill(&server, data());
         let mut conn = server.connect();
         let dirty = conn.info("rdb_changes_since_last_save");
-        let mut lent = Lent::new(&server);
-        scanned(&mut lent, &options());
+        let mut connection = TestConnection::new(&server);
+        scanned(&mut connection, &options());
         assert_eq!(conn.info("rdb_changes_since_last_save"), dirty);
-        let mut names: Vec<String> = lent
+        let mut names: Vec<String> = connection
             .requests
             .iter()
             .map(|request| String::from_utf8_lossy(&request[0]).into_owned())
@@ -130,14 +134,15 @@ fn the_analysis_writes_nothing_and_leaves_no_trace_if_the_server_supports_it() {
             "TYPE",
         ];
         assert_eq!(names, expected);
-        let no_touch = lent.requests.iter().any(|request| request[1..] == words("NO-TOUCH ON"));
+        let no_touch =
+            connection.requests.iter().any(|request| request[1..] == words("NO-TOUCH ON"));
         assert!(no_touch);
     }
 }
 
 /// A server whose round trips take a known time, measured by a simulated clock.
 struct Slow {
-    inner: Lent,
+    inner: TestConnection,
     waited: Duration,
     longest: usize,
 }
@@ -162,7 +167,8 @@ fn the_analysis_pauses_as_long_as_the_share_demands() {
     let [server, _] = servers();
     fill(&server, data());
     for share in [0.05, 0.5] {
-        let mut slow = Slow { inner: Lent::new(&server), waited: Duration::ZERO, longest: 0 };
+        let mut slow =
+            Slow { inner: TestConnection::new(&server), waited: Duration::ZERO, longest: 0 };
         scanned(&mut slow, &Options { share, ..options() });
         let (waited, paused) = (slow.waited.as_secs_f64(), slow.inner.paused.as_secs_f64());
         assert!(waited / (waited + paused) <= share, "{waited} {paused}");
@@ -175,15 +181,16 @@ fn the_analysis_pauses_as_long_as_the_share_demands() {
 fn a_limit_ends_the_scan_and_is_reported() {
     let [server, _] = servers();
     fill(&server, data());
-    let findings = scanned(&mut Lent::new(&server), &Options { limit: Some(1000), ..options() });
+    let findings =
+        scanned(&mut TestConnection::new(&server), &Options { limit: Some(1000), ..options() });
     assert!((1000..2600).contains(&findings.keys()), "{}", findings.keys());
-    let part = findings.facts.looked_at.unwrap();
+    let part = findings.facts.scanned_fraction.unwrap();
     assert!((part - findings.keys() as f64 / 8000.0).abs() < 1e-9, "{part}");
 }
 
 /// A server whose connection fails after some requests.
 struct Failing {
-    inner: Lent,
+    inner: TestConnection,
     left: usize,
 }
 
@@ -202,21 +209,25 @@ fn an_interrupted_scan_resumes_where_it_was() {
         fill(&server, data());
         let home = TempDir::new();
         let options = Options { resume: Some(home.path("scan")), ..options() };
-        let mut failing = Failing { inner: Lent::new(&server), left: 20 };
+        let mut failing = Failing { inner: TestConnection::new(&server), left: 20 };
         let first = scanned(&mut failing, &options);
-        assert_eq!(first.facts.fault.as_deref(), Some("the line is cut"));
+        assert_eq!(first.facts.error.as_deref(), Some("the line is cut"));
         assert!(first.keys() > 0 && first.keys() < 8000, "{}", first.keys());
-        let mut lent = Lent::new(&server);
-        let whole = scanned(&mut lent, &options);
-        assert_eq!(whole.facts.fault, None);
-        let once = scanned(&mut Lent::new(&server), &Options { resume: None, ..options.clone() });
+        let mut connection = TestConnection::new(&server);
+        let whole = scanned(&mut connection, &options);
+        assert_eq!(whole.facts.error, None);
+        let once = scanned(
+            &mut TestConnection::new(&server),
+            &Options { resume: None, ..options.clone() },
+        );
         assert_eq!(keys(&whole), keys(&once));
-        let types = lent.requests.iter().filter(|request| request[0] == b"TYPE").count() as u64;
+        let types =
+            connection.requests.iter().filter(|request| request[0] == b"TYPE").count() as u64;
         assert_eq!(types, whole.keys() - first.keys(), "no key was asked for again");
         // A third run finds nothing left to read.
-        let mut lent = Lent::new(&server);
-        assert_eq!(keys(&scanned(&mut lent, &options)), keys(&once));
-        assert!(!lent.requests.iter().any(|request| request[0] == b"TYPE"));
+        let mut connection = TestConnection::new(&server);
+        assert_eq!(keys(&scanned(&mut connection, &options)), keys(&once));
+        assert!(!connection.requests.iter().any(|request| request[0] == b"TYPE"));
     }
 }
 
@@ -224,7 +235,7 @@ fn an_interrupted_scan_resumes_where_it_was() {
 #[test]
 fn the_reported_share_does_not_exceed_the_requested_one() {
     /// A server for which pauses really wait.
-    struct Waiting(Lent);
+    struct Waiting(TestConnection);
     impl LiveServer for Waiting {
         fn request_all(&mut self, requests: &[Words]) -> Result<Vec<Value>, String> {
             self.0.request_all(requests)
@@ -241,7 +252,7 @@ fn the_reported_share_does_not_exceed_the_requested_one() {
     let options = Options { resume: Some(home.path("scan")), share: 0.5, ..options() };
     // In the second run, there is nothing left to do.
     for _ in 0..2 {
-        let findings = scanned(&mut Waiting(Lent::new(&server)), &options);
+        let findings = scanned(&mut Waiting(TestConnection::new(&server)), &options);
         let note = findings.facts.notes.iter().find(|note| note.contains("of its time")).unwrap();
         let percent = note.rsplit("at most ").next().unwrap().split(' ').next().unwrap();
         assert!(percent.parse::<f64>().unwrap() <= 50.0, "{note}");
@@ -255,7 +266,7 @@ fn a_scan_gives_the_same_advice_as_a_file() {
     fill(&server, data());
     let classes = classes(&server);
     let of_file = Report::new(analyzed(&saved(&server), classes));
-    let of_scan = Report::new(scanned(&mut Lent::new(&server), &options()));
+    let of_scan = Report::new(scanned(&mut TestConnection::new(&server), &options()));
     assert_close("bytes", of_file.total.redis, of_scan.total.redis, 0.02);
     for expected in &of_file.advice {
         let same = |advice: &&brisk_analyze::advice::Advice| {
@@ -278,8 +289,9 @@ fn an_error_of_the_server_is_reported_unchanged() {
     let server = Launch::redis().start();
     assert_eq!(server.connect().cmd("CONFIG SET requirepass secret").to_string(), "OK");
     let mut analysis = Analysis::new(Classes::BUNDLED, Limits::default(), 0);
-    let lent = &mut Lent::new(&server);
-    let error = live::read(lent, &options(), &mut analysis, &mut Progress::hidden()).unwrap_err();
+    let connection = &mut TestConnection::new(&server);
+    let error =
+        live::read(connection, &options(), &mut analysis, &mut Progress::hidden()).unwrap_err();
     assert_eq!(error.to_string(), "NOAUTH Authentication required.");
 }
 
@@ -292,36 +304,36 @@ fn denied_commands_are_reported_and_their_keys_not_counted() {
         assert_eq!(server.connect().cmd(user).to_string(), "OK");
         let home = TempDir::new();
         let options = Options { resume: Some(home.path("scan")), ..options() };
-        let mut guest = Lent::new(&server);
+        let mut guest = TestConnection::new(&server);
         guest.fill([words("AUTH guest x")]);
         let findings = scanned(&mut guest, &options);
-        let fault = findings.facts.fault.clone().unwrap();
-        assert!(fault.contains("MEMORY USAGE was rejected 8000 times: NOPERM"), "{fault}");
-        assert_eq!((findings.keys(), findings.facts.passed_over), (0, 8000));
+        let error = findings.facts.error.clone().unwrap();
+        assert!(error.contains("MEMORY USAGE was rejected 8000 times: NOPERM"), "{error}");
+        assert_eq!((findings.keys(), findings.facts.skipped_keys), (0, 8000));
         // Denied keys count toward the limit.
         let few = scanned(&mut guest, &Options { limit: Some(500), ..options.clone() });
-        assert!(few.facts.passed_over < 2000, "{}", few.facts.passed_over);
+        assert!(few.facts.skipped_keys < 2000, "{}", few.facts.skipped_keys);
         // Without a limit, the scan stops sending a command that was rejected ten thousand times.
         fill(&server, (0..20_000).map(|n| words(&format!("SET more:{n} v"))));
         let many = scanned(&mut guest, &options);
-        assert!((10_000..12_000).contains(&many.facts.passed_over), "{}", many.facts.passed_over);
+        assert!((10_000..12_000).contains(&many.facts.skipped_keys), "{}", many.facts.skipped_keys);
         fill(&server, (0..20_000).map(|n| words(&format!("DEL more:{n}"))));
         // Nothing was stored, so a user with the permission starts from the beginning.
-        let again = scanned(&mut Lent::new(&server), &options);
-        assert_eq!((again.facts.fault.clone(), again.keys()), (None, 8000));
+        let again = scanned(&mut TestConnection::new(&server), &options);
+        assert_eq!((again.facts.error.clone(), again.keys()), (None, 8000));
         // Values are needed only for advice.
         let user = "ACL SETUSER guest +memory|usage";
         assert_eq!(server.connect().cmd(user).to_string(), "OK");
         let findings = scanned(&mut guest, &Options { resume: None, ..options });
-        let fault = findings.facts.fault.clone().unwrap();
-        assert!(fault.contains("DUMP was rejected"), "{fault}");
-        assert_eq!((findings.keys(), findings.facts.passed_over), (8000, 0));
+        let error = findings.facts.error.clone().unwrap();
+        assert!(error.contains("DUMP was rejected"), "{error}");
+        assert_eq!((findings.keys(), findings.facts.skipped_keys), (8000, 0));
     }
 }
 
 /// A server that replies after a number of rounds as Redis does while a slow script is running.
 struct Busy {
-    inner: Lent,
+    inner: TestConnection,
     left: usize,
 }
 
@@ -346,11 +358,11 @@ fn a_server_that_stops_replying_ends_the_scan() {
     let options = Options { resume: Some(home.path("scan")), ..options() };
     // The preceding rounds read the server's properties and the database, and then complete steps.
     for left in [6, 7, 8, 9, 10] {
-        let findings = scanned(&mut Busy { inner: Lent::new(&server), left }, &options);
-        let fault = findings.facts.fault.clone().unwrap();
-        assert!(fault.starts_with("BUSY"), "{fault}");
-        assert_eq!(findings.facts.passed_over, 0);
+        let findings = scanned(&mut Busy { inner: TestConnection::new(&server), left }, &options);
+        let error = findings.facts.error.clone().unwrap();
+        assert!(error.starts_with("BUSY"), "{error}");
+        assert_eq!(findings.facts.skipped_keys, 0);
     }
-    let findings = scanned(&mut Lent::new(&server), &options);
-    assert_eq!((findings.facts.fault.clone(), findings.keys()), (None, 8000));
+    let findings = scanned(&mut TestConnection::new(&server), &options);
+    assert_eq!((findings.facts.error.clone(), findings.keys()), (None, 8000));
 }

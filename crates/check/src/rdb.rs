@@ -81,7 +81,7 @@ fn check_content(source: impl Read, context: &mut Context<'_>) -> IoResult<Optio
         }
     };
     loop {
-        let whole_until = reader.position();
+        let intact_until = reader.position();
         match reader.next_event() {
             Ok(Some(RdbEvent::EmptyValue { key })) => {
                 say_error(context.out, reader.position(), &LoadError::Empty)?;
@@ -97,7 +97,7 @@ fn check_content(source: impl Read, context: &mut Context<'_>) -> IoResult<Optio
             Ok(None) => break,
             Err(error) => {
                 say_error(context.out, reader.position(), &error)?;
-                found.say_place(&reader, whole_until, &error, context.out)?;
+                found.say_place(&reader, intact_until, &error, context.out)?;
                 return Ok(None);
             }
         }
@@ -168,7 +168,7 @@ impl Found {
     fn say_place<R: Read>(
         &mut self,
         reader: &RdbReader<R>,
-        whole_until: u64,
+        intact_until: u64,
         error: &LoadError,
         out: &mut dyn Write,
     ) -> IoResult<()> {
@@ -188,7 +188,7 @@ impl Found {
             let keys = self.keys;
             writeln!(
                 out,
-                "[additional info] Damage begins at byte {whole_until}; \
+                "[additional info] Damage begins at byte {intact_until}; \
                  the {keys} keys before it can be saved."
             )?;
         }

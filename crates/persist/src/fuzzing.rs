@@ -52,7 +52,7 @@ pub fn fuzz_aof(data: &[u8]) {
     let (commands, outcome) = read_aof(data);
     let whole = match outcome {
         Ok(()) => data.len() as u64,
-        Err(error) => error.whole_until().expect("a slice can be read"),
+        Err(error) => error.intact_until().expect("a slice can be read"),
     };
     let (kept, outcome) = read_aof(&data[..whole as usize]);
     assert!(outcome.is_ok(), "what is whole has no fault: {outcome:?}");

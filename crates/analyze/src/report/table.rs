@@ -31,10 +31,10 @@ fn head(out: &mut String, report: &Report) {
     if !notes.is_empty() {
         put(out, format_args!("{notes}"));
     }
-    if let Some(fault) = &facts.fault {
-        put(out, format_args!("INCOMPLETE: {fault}"));
+    if let Some(error) = &facts.error {
+        put(out, format_args!("INCOMPLETE: {error}"));
     }
-    if let Some(part) = facts.looked_at {
+    if let Some(part) = facts.scanned_fraction {
         put(
             out,
             format_args!(
@@ -58,8 +58,8 @@ fn head(out: &mut String, report: &Report) {
     if let Some(used) = facts.used_memory {
         put(out, format_args!("  used_memory of the server: {}", size(used as f64)));
     }
-    if facts.passed_over > 0 {
-        put(out, format_args!("  {} keys were skipped", count(facts.passed_over)));
+    if facts.skipped_keys > 0 {
+        put(out, format_args!("  {} keys were skipped", count(facts.skipped_keys)));
     }
 }
 

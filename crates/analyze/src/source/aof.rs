@@ -51,11 +51,11 @@ pub fn read_path(
     }
     let whole: u64 = parts.iter().map(|part| part.bytes).sum();
     analysis.facts.file_bytes = Some(whole);
-    let mut run = Run { analysis, progress, whole, before: 0, fault: None };
+    let mut run = Run { analysis, progress, whole, before: 0, error: None };
     run.all(&mut parts)?;
-    let fault = run.fault;
+    let error = run.error;
     progress.end();
-    analysis.facts.fault = fault;
+    analysis.facts.error = error;
     Ok(())
 }
 
@@ -135,7 +135,7 @@ struct Run<'a> {
     whole: u64,
     /// Bytes of the preceding files.
     before: u64,
-    fault: Option<String>,
+    error: Option<String>,
 }
 
 impl Run<'_> {
@@ -166,7 +166,7 @@ impl Run<'_> {
                 Ok(()) => {}
                 Err(Reason::Open(error)) => return Err(SourceError::file(&part.path, error)),
                 Err(Reason::Fault(text)) => {
-                    self.fault = Some(format!("{}: {text}", part.path.display()));
+                    self.error = Some(format!("{}: {text}", part.path.display()));
                     break;
                 }
             }
@@ -200,7 +200,7 @@ impl Run<'_> {
                 Ok(Some(event)) => rdb::other(db, event, self.analysis),
                 Ok(None) => return Ok(()),
                 Err(error) => {
-                    self.fault = Some(format!("{}: {error}", part.path.display()));
+                    self.error = Some(format!("{}: {error}", part.path.display()));
                     return Ok(());
                 }
             }

@@ -16,7 +16,7 @@
 //! so the keys whose values are read appear as just used.
 
 use super::SourceError;
-use super::spool::{Found, Place, Spool};
+use super::resume_file::{Found, Place, ResumeFile};
 use crate::analysis::Analysis;
 use crate::measure::Limits;
 use crate::model::Classes;
@@ -82,14 +82,14 @@ pub fn read(
 ) -> Result<(), SourceError> {
     let begun = Instant::now();
     let mut scan = KeyScan::new(server, options);
-    let about = scan.read_server_info(analysis)?;
-    let run_id = about.run_id.clone();
-    let (mut spool, place) = Spool::open(options.resume.as_deref(), &run_id, analysis)?;
+    let properties = scan.read_server_info(analysis)?;
+    let run_id = properties.run_id.clone();
+    let (mut resume_file, place) = ResumeFile::open(options.resume.as_deref(), &run_id, analysis)?;
     let resumed = analysis.keys();
     if resumed > 0 {
         analysis.facts.notes.push(format!("{resumed} keys from an earlier run"));
     }
-    let done = scan.databases(&about, place, analysis, &mut spool, progress);
+    let done = scan.databases(&properties, place, analysis, &mut resume_file, progress);
     progress.end();
     let (waited, elapsed) = (scan.waited.as_secs_f64(), begun.elapsed().as_secs_f64().max(1e-9));
     analysis.facts.notes.push(format!(
@@ -99,13 +99,13 @@ pub fn read(
     match done {
         Ok(End::All) => {}
         Ok(End::Limit) => {
-            let part = analysis.keys() as f64 / about.keys().max(1) as f64;
-            analysis.facts.looked_at = Some(part.min(1.0));
+            let part = analysis.keys() as f64 / properties.keys().max(1) as f64;
+            analysis.facts.scanned_fraction = Some(part.min(1.0));
         }
-        Err(error) => analysis.facts.fault = Some(error.to_string()),
+        Err(error) => analysis.facts.error = Some(error.to_string()),
     }
-    if analysis.facts.fault.is_none() {
-        analysis.facts.fault = scan.rejected_commands.summary();
+    if analysis.facts.error.is_none() {
+        analysis.facts.error = scan.rejected_commands.summary();
     }
     Ok(())
 }
@@ -152,14 +152,14 @@ impl RejectedCommands {
 }
 
 /// Properties of the server.
-struct About {
+struct ServerProperties {
     run_id: String,
     /// The databases that have keys, with their numbers of keys.
     databases: Vec<(u64, u64)>,
-    counts_uses: bool,
+    is_lfu: bool,
 }
 
-impl About {
+impl ServerProperties {
     fn keys(&self) -> u64 {
         self.databases.iter().map(|(_, keys)| keys).sum()
     }
@@ -222,7 +222,10 @@ impl<'a> KeyScan<'a> {
         Ok((replies, took))
     }
 
-    fn read_server_info(&mut self, analysis: &mut Analysis) -> Result<About, SourceError> {
+    fn read_server_info(
+        &mut self,
+        analysis: &mut Analysis,
+    ) -> Result<ServerProperties, SourceError> {
         let (replies, _) = self.request(&[
             words(&["INFO"]),
             words(&["MEMORY", "MALLOC-STATS"]),
@@ -262,18 +265,18 @@ impl<'a> KeyScan<'a> {
         analysis.set_now(now_ms());
         let databases = info.lines().filter_map(database).collect();
         let run_id = field("run_id").unwrap_or_default();
-        Ok(About { run_id, databases, counts_uses: policy.contains("lfu") })
+        Ok(ServerProperties { run_id, databases, is_lfu: policy.contains("lfu") })
     }
 
     fn databases(
         &mut self,
-        about: &About,
+        properties: &ServerProperties,
         from: Option<Place>,
         analysis: &mut Analysis,
-        spool: &mut Spool,
+        resume_file: &mut ResumeFile,
         progress: &mut Progress,
     ) -> Result<End, SourceError> {
-        for (db, _) in &about.databases {
+        for (db, _) in &properties.databases {
             let mut cursor = match &from {
                 Some(place) if place.db > *db => continue,
                 Some(place) if place.db == *db && place.is_over() => continue,
@@ -285,7 +288,7 @@ impl<'a> KeyScan<'a> {
                 return Err(SourceError::Server(String::from_utf8_lossy(text).into_owned()));
             }
             loop {
-                let seen = analysis.keys() + analysis.facts.passed_over;
+                let seen = analysis.keys() + analysis.facts.skipped_keys;
                 if self.options.limit.is_some_and(|limit| seen >= limit) {
                     return Ok(End::Limit);
                 }
@@ -295,8 +298,9 @@ impl<'a> KeyScan<'a> {
                         .summary()
                         .map_or(Ok(End::Limit), |text| Err(SourceError::Server(text)));
                 }
-                let place = self.scan_step(*db, cursor, about.counts_uses, analysis, spool)?;
-                progress.show(analysis.keys(), about.keys(), Unit::Keys);
+                let place =
+                    self.scan_step(*db, cursor, properties.is_lfu, analysis, resume_file)?;
+                progress.show(analysis.keys(), properties.keys(), Unit::Keys);
                 if place.is_over() {
                     break;
                 }
@@ -311,9 +315,9 @@ impl<'a> KeyScan<'a> {
         &mut self,
         db: u64,
         cursor: Vec<u8>,
-        counts_uses: bool,
+        is_lfu: bool,
         analysis: &mut Analysis,
-        spool: &mut Spool,
+        resume_file: &mut ResumeFile,
     ) -> Result<Place, SourceError> {
         let request =
             [b"SCAN".to_vec(), cursor, b"COUNT".to_vec(), self.step.to_string().into_bytes()];
@@ -337,8 +341,8 @@ impl<'a> KeyScan<'a> {
         let mut took = took_scan;
         // SCAN may return more keys than requested.
         for keys in keys.chunks(STEP_MAX as usize) {
-            let (found, passed_over, more) = self.facts(db, keys, counts_uses)?;
-            analysis.facts.passed_over += passed_over;
+            let (found, skipped_keys, more) = self.facts(db, keys, is_lfu)?;
+            analysis.facts.skipped_keys += skipped_keys;
             took = took.max(more);
             all.extend(found);
         }
@@ -353,7 +357,7 @@ impl<'a> KeyScan<'a> {
         let place = Place { db, cursor };
         // After a rejected command nothing is stored, so a user with more permissions resumes before it.
         if self.rejected_commands.0.is_empty() {
-            spool.keep(&all, &place)?;
+            resume_file.keep(&all, &place)?;
         }
         all.iter().for_each(|found| found.add_to(analysis));
         Ok(place)
@@ -364,9 +368,9 @@ impl<'a> KeyScan<'a> {
         &mut self,
         db: u64,
         keys: &[Vec<u8>],
-        counts_uses: bool,
+        is_lfu: bool,
     ) -> Result<(Vec<Found>, u64, Duration), SourceError> {
-        let use_of = if counts_uses { "FREQ" } else { "IDLETIME" };
+        let use_of = if is_lfu { "FREQ" } else { "IDLETIME" };
         let mut requests = Vec::with_capacity(keys.len() * 5);
         for key in keys {
             requests.push(of_key(&["TYPE"], key));
@@ -401,10 +405,10 @@ impl<'a> KeyScan<'a> {
                 key: key.clone(),
                 kind: Kind::of_name(kind),
                 encoding: Encoding::of_name(bytes(encoding).unwrap_or_default()),
-                said_bytes: number(usage).and_then(|bytes| u64::try_from(bytes).ok()),
+                reported_bytes: number(usage).and_then(|bytes| u64::try_from(bytes).ok()),
                 deadline_ms: number(ttl).filter(|ttl| *ttl >= 0).map(|ttl| now_ms + ttl),
-                idle_seconds: used.filter(|_| !counts_uses),
-                frequency: used.filter(|_| counts_uses).map(|used| used.min(255) as u8),
+                idle_seconds: used.filter(|_| !is_lfu),
+                frequency: used.filter(|_| is_lfu).map(|used| used.min(255) as u8),
                 dump: None,
             });
         }
@@ -419,7 +423,7 @@ impl<'a> KeyScan<'a> {
         analysis: &Analysis,
     ) -> Result<Duration, SourceError> {
         let wanted = |found: &Found| {
-            let is_small = found.said_bytes.unwrap_or(u64::MAX) <= VALUE_BYTES_MAX;
+            let is_small = found.reported_bytes.unwrap_or(u64::MAX) <= VALUE_BYTES_MAX;
             is_small && analysis.wants_value(found.db, &found.key, found.kind, found.encoding)
         };
         let mut chosen: Vec<&mut Found> = found.iter_mut().filter(|found| wanted(found)).collect();
@@ -428,7 +432,7 @@ impl<'a> KeyScan<'a> {
         while from < chosen.len() {
             let mut sum = 0;
             let fits = chosen[from..].iter().take_while(|found| {
-                sum += found.said_bytes.unwrap_or(0);
+                sum += found.reported_bytes.unwrap_or(0);
                 sum <= VALUES_BYTES_MAX
             });
             let to = from + fits.count().max(1);

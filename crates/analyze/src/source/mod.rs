@@ -6,13 +6,13 @@
 //! | [`aof`] | an append-only file: its base, and the commands after it |
 //! | `replay` | executes those commands in memory |
 //! | [`live`] | a server, read with SCAN |
-//! | [`spool`] | the records of an unfinished scan of a server, in a file from which it can resume |
+//! | [`resume_file`] | the records of an unfinished scan of a server, in a file from which it can resume |
 
 pub mod aof;
 pub mod live;
 pub mod rdb;
 mod replay;
-pub mod spool;
+pub mod resume_file;
 
 /// The reason why a source could not be read, or not completely.
 #[derive(Debug, thiserror::Error)]

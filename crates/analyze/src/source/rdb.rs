@@ -17,7 +17,7 @@ pub struct Outcome {
     /// The number of bytes read.
     pub bytes: u64,
     /// The error that ended reading early.
-    pub fault: Option<String>,
+    pub error: Option<String>,
 }
 
 /// Reads a file. The intact part of a damaged file is analyzed, and the error is recorded.
@@ -32,12 +32,12 @@ pub fn read_file(
     let file = File::open(path).map_err(|error| SourceError::file(path, error))?;
     let bytes = file.metadata().map_or(0, |metadata| metadata.len());
     let mut read = read(file, bytes, analysis, progress);
-    if read.fault.is_none() && read.bytes < bytes {
+    if read.error.is_none() && read.bytes < bytes {
         let (more, end) = (bytes - read.bytes, read.bytes);
-        read.fault = Some(format!("{more} bytes follow the end of the snapshot at byte {end}"));
+        read.error = Some(format!("{more} bytes follow the end of the snapshot at byte {end}"));
     }
     analysis.facts.file_bytes = Some(analysis.facts.file_bytes.unwrap_or(0) + read.bytes);
-    analysis.facts.fault = read.fault.map(|fault| format!("{}: {fault}", path.display()));
+    analysis.facts.error = read.error.map(|error| format!("{}: {error}", path.display()));
     Ok(())
 }
 
@@ -50,23 +50,23 @@ pub fn read(
 ) -> Outcome {
     let mut reader = match RdbReader::new(source) {
         Ok(reader) => reader.skip_modules(),
-        Err(error) => return Outcome { bytes: 0, fault: Some(error.to_string()) },
+        Err(error) => return Outcome { bytes: 0, error: Some(error.to_string()) },
     };
     analysis.facts.notes.push(format!("RDB version {}", reader.version()));
     let mut db = 0;
-    let fault = loop {
-        let whole_until = reader.position();
+    let error = loop {
+        let intact_until = reader.position();
         match reader.next_event() {
             Ok(Some(RdbEvent::SelectDb(number))) => db = number,
             Ok(Some(RdbEvent::Entry(entry))) => add(db, &entry, analysis),
             Ok(Some(event)) => other(db, event, analysis),
             Ok(None) => break None,
-            Err(error) => break Some(describe_error(&reader, &error, whole_until)),
+            Err(error) => break Some(describe_error(&reader, &error, intact_until)),
         }
         progress.show(reader.position(), whole, Unit::Bytes);
     };
     progress.end();
-    Outcome { bytes: reader.position(), fault }
+    Outcome { bytes: reader.position(), error }
 }
 
 /// Adds the entries of a snapshot that was just created in memory.
@@ -106,7 +106,7 @@ fn record(
         deadline_ms: metadata.expire_at_ms,
         idle_seconds: metadata.idle_seconds,
         frequency: metadata.frequency,
-        said_bytes: None,
+        reported_bytes: None,
     }
 }
 
@@ -123,7 +123,7 @@ pub(super) fn other(db: u64, event: RdbEvent, analysis: &mut Analysis) {
                 KeyMetadata::default(),
             ));
         }
-        RdbEvent::EmptyValue { .. } => analysis.facts.passed_over += 1,
+        RdbEvent::EmptyValue { .. } => analysis.facts.skipped_keys += 1,
         RdbEvent::End(Checksum::None) => {
             analysis.facts.notes.push("the file has no checksum".to_owned());
         }
@@ -152,7 +152,7 @@ fn note(name: &[u8], value: &[u8], analysis: &mut Analysis) {
 }
 
 /// A text with the error, its position, and the part of the file that the report covers.
-fn describe_error<R: Read>(reader: &RdbReader<R>, error: &LoadError, whole_until: u64) -> String {
+fn describe_error<R: Read>(reader: &RdbReader<R>, error: &LoadError, intact_until: u64) -> String {
     let place = reader.context();
     let key = place.key.map(|key| format!(", in the value of key {}", shown(key)));
     let key = key.unwrap_or_default();
@@ -160,6 +160,6 @@ fn describe_error<R: Read>(reader: &RdbReader<R>, error: &LoadError, whole_until
         (LoadError::Checksum { .. }, _) | (_, FilePart::Checksum) => {
             format!("{error}: all keys were read, but the data is corrupted")
         }
-        _ => format!("{error}{key}; the report covers the keys before byte {whole_until}"),
+        _ => format!("{error}{key}; the report covers the keys before byte {intact_until}"),
     }
 }

@@ -27,7 +27,7 @@ const STEADY_LOOKS: u32 = 50;
 const STEADY_SECONDS: f64 = 2.0;
 
 /// A connection like the one that `brisk-cli` provides.
-pub(crate) struct Lent {
+pub(crate) struct TestConnection {
     stream: TcpStream,
     decoder: ReplyDecoder,
     received: Vec<u8>,
@@ -36,9 +36,9 @@ pub(crate) struct Lent {
     pub(crate) requests: Vec<Words>,
 }
 
-impl Lent {
-    pub(crate) fn new(server: &Server) -> Lent {
-        Lent {
+impl TestConnection {
+    pub(crate) fn new(server: &Server) -> TestConnection {
+        TestConnection {
             stream: TcpStream::connect(server.address()).unwrap(),
             decoder: ReplyDecoder::new(ReplyLimits::default()),
             received: Vec::new(),
@@ -80,7 +80,7 @@ impl Lent {
     }
 }
 
-impl LiveServer for Lent {
+impl LiveServer for TestConnection {
     fn request_all(&mut self, requests: &[Words]) -> Result<Vec<Value>, String> {
         let mut bytes = Vec::new();
         for request in requests {
@@ -120,7 +120,7 @@ pub(crate) fn brisk() -> Launch {
 }
 
 pub(crate) fn fill(server: &Server, requests: impl IntoIterator<Item = Words>) {
-    Lent::new(server).fill(requests);
+    TestConnection::new(server).fill(requests);
 }
 
 /// The bytes that the data takes: used memory minus that of the same program without data.
@@ -187,7 +187,7 @@ pub(crate) fn analyzed(path: &Path, classes: Classes) -> Findings {
     let mut analysis = Analysis::new(classes, Limits::default(), 0);
     read_path(path, &mut analysis, &mut Progress::hidden()).unwrap();
     let findings = analysis.finish();
-    assert_eq!(findings.facts.fault, None);
+    assert_eq!(findings.facts.error, None);
     findings
 }
 

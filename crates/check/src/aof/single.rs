@@ -44,7 +44,7 @@ struct Progress {
     /// Offset after the last command.
     read_until: u64,
     /// Offset up to which everything is intact, and the number of commands before it.
-    whole_until: u64,
+    intact_until: u64,
     whole_commands: u64,
     timestamp: Option<i64>,
     /// Name and first argument of the last command.
@@ -92,7 +92,7 @@ impl Single<'_> {
         }
         let start = if self.preamble { self.check_preamble(&mut file, terminal)? } else { 0 };
         let mut progress =
-            Progress { line: 1, read_until: start, whole_until: start, ..Progress::default() };
+            Progress { line: 1, read_until: start, intact_until: start, ..Progress::default() };
         let end = match AofReader::new(&file, start) {
             Ok(reader) => self.read(reader, &mut progress, terminal.out)?,
             Err(error) => End::Fault(Some(error.into())),
@@ -109,7 +109,7 @@ impl Single<'_> {
         if let Some(error) = &fault {
             self.say_fault(error, &mut progress, terminal.out)?;
         }
-        let (whole, line) = (progress.whole_until, progress.line);
+        let (whole, line) = (progress.intact_until, progress.line);
         let diff = size.saturating_sub(whole);
         if let (0, Some(seconds)) = (diff, self.repair.until) {
             writeln!(terminal.out, "Truncate nothing in AOF {name} to timestamp {seconds}")?;
@@ -153,7 +153,7 @@ impl Single<'_> {
             match reader.next_event() {
                 Ok(None) => break,
                 Err(error) => {
-                    progress.whole_until = error.whole_until().unwrap_or(progress.whole_until);
+                    progress.intact_until = error.intact_until().unwrap_or(progress.intact_until);
                     return Ok(End::Fault(Some(error)));
                 }
                 Ok(Some(AofEvent { kind, .. })) => match (kind, self.repair.until) {
@@ -161,7 +161,7 @@ impl Single<'_> {
                     (AofEventKind::Timestamp(seconds), until) => {
                         if until.is_some_and(|until| seconds > until) {
                             // An open transaction has to be removed as a whole.
-                            return Ok(End::Later(progress.whole_until));
+                            return Ok(End::Later(progress.intact_until));
                         }
                         progress.timestamp = Some(seconds);
                     }
@@ -173,12 +173,12 @@ impl Single<'_> {
                 },
             }
             progress.read_until = reader.position();
-            if reader.whole_until() == reader.position() {
-                progress.whole_until = reader.position();
+            if reader.intact_until() == reader.position() {
+                progress.intact_until = reader.position();
                 progress.whole_commands = progress.commands;
             }
         }
-        progress.whole_until = reader.position();
+        progress.intact_until = reader.position();
         Ok(End::Fault(None))
     }
 
@@ -194,7 +194,7 @@ impl Single<'_> {
             }
             AofError::Torn { fault, .. } | AofError::Damaged { fault, .. } => {
                 progress.line += fault.lines;
-                if fault.kind == FaultKind::NoLine && progress.whole_until < progress.read_until {
+                if fault.kind == FaultKind::NoLine && progress.intact_until < progress.read_until {
                     let offset = fault.offset;
                     writeln!(out, "0x{offset:16x}: {NO_EXEC}")?;
                 }
@@ -202,7 +202,7 @@ impl Single<'_> {
             }
             _ => {}
         }
-        let (commands, whole) = (progress.whole_commands, progress.whole_until);
+        let (commands, whole) = (progress.whole_commands, progress.intact_until);
         write!(out, "[info] {commands} commands before byte {whole} can be saved")?;
         if let Some(seconds) = progress.timestamp {
             write!(out, ", the last timestamp is {seconds}")?;

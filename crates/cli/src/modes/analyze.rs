@@ -15,7 +15,7 @@ pub(crate) fn run(session: &mut Session) -> i32 {
         // The failure has been printed.
         session.connect(Loudness::Loud).map_err(|_| String::new())?;
         let link = session.take_link().ok_or_else(String::new)?;
-        Ok(Box::new(Lent(link)))
+        Ok(Box::new(LinkServer(link)))
     };
     let output = brisk_analyze::run(&words, &mut dial);
     screen::print(output.out);
@@ -24,9 +24,9 @@ pub(crate) fn run(session: &mut Session) -> i32 {
     output.code
 }
 
-struct Lent(Link);
+struct LinkServer(Link);
 
-impl Server for Lent {
+impl Server for LinkServer {
     fn request_all(&mut self, requests: &[Words]) -> Result<Vec<Value>, String> {
         self.0.request_all(requests).map_err(|error: LinkError| error.to_string())
     }

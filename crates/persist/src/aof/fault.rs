@@ -50,7 +50,7 @@ impl AofError {
 
     /// Returns the offset up to which the file is valid; `None` if it could not be read.
     #[must_use]
-    pub fn whole_until(&self) -> Option<u64> {
+    pub fn intact_until(&self) -> Option<u64> {
         match self {
             AofError::Torn { at, .. }
             | AofError::OpenMulti { at }

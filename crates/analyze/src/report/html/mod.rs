@@ -73,10 +73,10 @@ fn escaped(text: &str) -> String {
 
 fn head(out: &mut String, report: &Report) {
     let facts = &report.findings.facts;
-    if let Some(fault) = &facts.fault {
-        put(out, format_args!("<p class=fault>Incomplete: {}</p>", escaped(fault)));
+    if let Some(error) = &facts.error {
+        put(out, format_args!("<p class=fault>Incomplete: {}</p>", escaped(error)));
     }
-    if let Some(part) = facts.looked_at {
+    if let Some(part) = facts.scanned_fraction {
         let part = part * 100.0;
         put(
             out,
@@ -268,7 +268,7 @@ mod tests {
                 deadline_ms: Some(5_000_000),
                 idle_seconds: Some(77),
                 frequency: None,
-                said_bytes: None,
+                reported_bytes: None,
             });
         }
         analysis.facts.source = "<b>dump</b>.rdb".to_owned();

@@ -126,7 +126,7 @@ impl<R: Read + Seek> AofReader<R> {
     /// Returns the offset at which the file can be truncated without losing anything complete: the
     /// start of an open transaction, or the next event.
     #[must_use]
-    pub fn whole_until(&self) -> u64 {
+    pub fn intact_until(&self) -> u64 {
         self.multi.unwrap_or_else(|| self.position())
     }
 
@@ -173,12 +173,12 @@ impl<R: Read + Seek> AofReader<R> {
                 Ok(ParseStep::Needs(_)) => {
                     let kind = self.parser.missing_part(&self.buffer[self.at..self.end]);
                     let fault = self.fault_in_command(kind);
-                    return Err(AofError::Torn { at: self.whole_until(), fault });
+                    return Err(AofError::Torn { at: self.intact_until(), fault });
                 }
                 // This is damage even after a batch, because another server has begun a command
                 // there.
                 Err(kind) => {
-                    let (at, fault) = (self.whole_until(), self.fault_in_command(kind));
+                    let (at, fault) = (self.intact_until(), self.fault_in_command(kind));
                     return Err(AofError::Damaged { at, fault, next_valid: None });
                 }
             }
@@ -212,7 +212,7 @@ impl<R: Read + Seek> AofReader<R> {
         let len = match self.line_len()? {
             Ok(len) => len,
             Err(FaultKind::UnfinishedLine) if !self.after_batch => {
-                let (at, fault) = (self.whole_until(), self.fault(FaultKind::UnfinishedLine));
+                let (at, fault) = (self.intact_until(), self.fault(FaultKind::UnfinishedLine));
                 return Err(AofError::Torn { at, fault });
             }
             Err(kind) => return Err(self.judge_here(self.fault(kind))?),
@@ -302,7 +302,7 @@ impl<R: Read + Seek> AofReader<R> {
     /// Judges an item that is not allowed here. After a batch, the line of the next batch may have
     /// been lost with a page of the file.
     fn judge_here(&mut self, fault: Fault) -> IoResult<AofError> {
-        let at = self.whole_until();
+        let at = self.intact_until();
         if self.after_batch {
             return self.judge(fault, SuspectBatch { at, from: at, claimed: None });
         }
@@ -311,7 +311,7 @@ impl<R: Read + Seek> AofReader<R> {
 
     /// Decides whether only the end of the file is missing or the file is damaged.
     fn judge(&mut self, fault: Fault, suspect: SuspectBatch) -> IoResult<AofError> {
-        let at = self.whole_until();
+        let at = self.intact_until();
         Ok(match tail::find_proof_after(&mut self.source, suspect)? {
             None => AofError::Torn { at, fault },
             next_valid => AofError::Damaged { at, fault, next_valid },
@@ -319,7 +319,7 @@ impl<R: Read + Seek> AofReader<R> {
     }
 
     fn damaged(&self, kind: FaultKind) -> AofError {
-        AofError::Damaged { at: self.whole_until(), fault: self.fault(kind), next_valid: None }
+        AofError::Damaged { at: self.intact_until(), fault: self.fault(kind), next_valid: None }
     }
 
     /// Reports a command whose name is not allowed at this position. Its first line and the two
@@ -327,7 +327,7 @@ impl<R: Read + Seek> AofReader<R> {
     fn misplaced(&self, kind: FaultKind) -> AofError {
         let offset = self.position() + self.parser.name_start() as u64;
         let fault = Fault { offset, lines: 3, kind };
-        AofError::Damaged { at: self.whole_until(), fault, next_valid: None }
+        AofError::Damaged { at: self.intact_until(), fault, next_valid: None }
     }
 
     fn fault(&self, kind: FaultKind) -> Fault {

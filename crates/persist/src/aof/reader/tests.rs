@@ -259,7 +259,7 @@ fn an_open_transaction_is_reported_with_its_start() {
         assert_eq!(torn_at(&file[..file.len() - cut]), Some(at));
     }
     let error = read(&file).1.unwrap_err();
-    assert_eq!((error.truncate_at(), error.whole_until()), (Some(at), Some(at)));
+    assert_eq!((error.truncate_at(), error.intact_until()), (Some(at), Some(at)));
 }
 
 #[test]
@@ -319,7 +319,7 @@ fn valid_data_after_a_bad_batch_is_found_at_any_distance() {
         let error = read_all(AofReader::new(Cursor::new(file), 0).unwrap()).1.unwrap_err();
         (
             error.truncate_at(),
-            error.whole_until(),
+            error.intact_until(),
             matches!(error, AofError::Damaged { next_valid: Some(at), .. } if at == next_valid),
         )
     };

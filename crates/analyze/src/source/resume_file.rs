@@ -32,7 +32,7 @@ pub struct Found {
     pub key: Vec<u8>,
     pub kind: Kind,
     pub encoding: Encoding,
-    pub said_bytes: Option<u64>,
+    pub reported_bytes: Option<u64>,
     pub deadline_ms: Option<i64>,
     pub idle_seconds: Option<u64>,
     pub frequency: Option<u8>,
@@ -57,11 +57,11 @@ impl Place {
 
 /// The file, if one is used.
 #[derive(Debug)]
-pub struct Spool {
+pub struct ResumeFile {
     file: Option<(File, PathBuf)>,
 }
 
-impl Spool {
+impl ResumeFile {
     /// Opens or creates the file. Adds the records in it to the analysis, and returns the position at which they end.
     ///
     /// # Errors
@@ -70,8 +70,8 @@ impl Spool {
         path: Option<&Path>,
         run_id: &str,
         analysis: &mut Analysis,
-    ) -> Result<(Spool, Option<Place>), SourceError> {
-        let Some(path) = path else { return Ok((Spool { file: None }, None)) };
+    ) -> Result<(ResumeFile, Option<Place>), SourceError> {
+        let Some(path) = path else { return Ok((ResumeFile { file: None }, None)) };
         let wrong = |reason: String| SourceError::file(path, reason);
         let mut how = OpenOptions::new();
         how.read(true).write(true).create(true).truncate(false).mode(FILE_MODE);
@@ -88,7 +88,7 @@ impl Spool {
             file.set_len(whole).map_err(|error| wrong(error.to_string()))?;
             file.seek(SeekFrom::End(0)).map_err(|error| wrong(error.to_string()))?;
         }
-        Ok((Spool { file: Some((file, path.to_owned())) }, place))
+        Ok((ResumeFile { file: Some((file, path.to_owned())) }, place))
     }
 
     /// Writes a step.
@@ -175,7 +175,7 @@ impl Found {
             deadline_ms: self.deadline_ms,
             idle_seconds: self.idle_seconds,
             frequency: self.frequency,
-            said_bytes: self.said_bytes,
+            reported_bytes: self.reported_bytes,
         });
     }
 
@@ -186,7 +186,7 @@ impl Found {
             self.key.clone(),
             self.kind.name().as_bytes().to_vec(),
             self.encoding.name().as_bytes().to_vec(),
-            word(self.said_bytes),
+            word(self.reported_bytes),
             word(self.deadline_ms),
             word(self.idle_seconds),
             word(self.frequency),
@@ -196,7 +196,7 @@ impl Found {
     }
 
     fn decode(words: &[&[u8]]) -> Option<Found> {
-        let [_, db, key, kind, encoding, said, deadline, idle, frequency, dump] = words else {
+        let [_, db, key, kind, encoding, reported, deadline, idle, frequency, dump] = words else {
             return None;
         };
         Some(Found {
@@ -204,7 +204,7 @@ impl Found {
             key: key.to_vec(),
             kind: Kind::of_name(kind),
             encoding: Encoding::of_name(encoding),
-            said_bytes: known(said)?,
+            reported_bytes: known(reported)?,
             deadline_ms: known(deadline)?,
             idle_seconds: known(idle)?,
             frequency: known(frequency)?,
@@ -231,7 +231,7 @@ mod tests {
             key: format!("key:{number}").into_bytes(),
             kind: Kind::String,
             encoding: Encoding::Raw,
-            said_bytes: Some(100),
+            reported_bytes: Some(100),
             deadline_ms: number.is_multiple_of(2).then_some(5),
             idle_seconds: None,
             frequency: Some(3),
@@ -243,27 +243,28 @@ mod tests {
     fn a_file_resumes_after_its_last_complete_step() {
         let home = TempDir::new();
         let path = home.path("scan");
-        let (mut spool, place) = Spool::open(Some(&path), "id", &mut analysis()).unwrap();
+        let (mut resume_file, place) =
+            ResumeFile::open(Some(&path), "id", &mut analysis()).unwrap();
         assert_eq!(place, None);
         // The file contains values of the server.
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, FILE_MODE);
         let first = Place { db: 0, cursor: b"12".to_vec() };
-        spool.keep(&[found(1), found(2)], &first).unwrap();
-        spool.keep(&[found(3)], &Place { db: 0, cursor: b"99".to_vec() }).unwrap();
-        drop(spool);
+        resume_file.keep(&[found(1), found(2)], &first).unwrap();
+        resume_file.keep(&[found(3)], &Place { db: 0, cursor: b"99".to_vec() }).unwrap();
+        drop(resume_file);
         let whole = std::fs::read(&path).unwrap();
         let step = whole.len() - 12;
         // If the file is truncated anywhere in the last step, the scan continues after the first.
         for cut in [step, whole.len() - 1, whole.len() - 60] {
             std::fs::write(&path, &whole[..cut]).unwrap();
             let mut again = analysis();
-            let (_, place) = Spool::open(Some(&path), "id", &mut again).unwrap();
+            let (_, place) = ResumeFile::open(Some(&path), "id", &mut again).unwrap();
             assert_eq!((place, again.keys()), (Some(first.clone()), 2), "{cut}");
         }
         std::fs::write(&path, &whole).unwrap();
         let mut again = analysis();
-        let (_, place) = Spool::open(Some(&path), "id", &mut again).unwrap();
+        let (_, place) = ResumeFile::open(Some(&path), "id", &mut again).unwrap();
         assert_eq!((place.unwrap().cursor, again.keys()), (b"99".to_vec(), 3));
     }
 
@@ -271,11 +272,11 @@ mod tests {
     fn unrelated_files_are_rejected_and_left_alone() {
         let home = TempDir::new();
         let path = home.path("scan");
-        drop(Spool::open(Some(&path), "one", &mut analysis()).unwrap());
-        let error = Spool::open(Some(&path), "two", &mut analysis()).unwrap_err();
+        drop(ResumeFile::open(Some(&path), "one", &mut analysis()).unwrap());
+        let error = ResumeFile::open(Some(&path), "two", &mut analysis()).unwrap_err();
         assert!(error.to_string().contains("belongs to another server"), "{error}");
         std::fs::write(&path, "notes of mine").unwrap();
-        let error = Spool::open(Some(&path), "one", &mut analysis()).unwrap_err();
+        let error = ResumeFile::open(Some(&path), "one", &mut analysis()).unwrap_err();
         assert!(error.to_string().contains("was not written by analyze"), "{error}");
         assert_eq!(std::fs::read(&path).unwrap(), b"notes of mine");
     }
