@@ -49,7 +49,7 @@ pub struct Request {
 }
 
 /// The reason why the batch ends.
-pub enum Stop {
+pub enum BatchEnd {
     /// The batch is full. The data may contain more requests.
     Full,
     /// The data ends, perhaps within a request, which then lacks at least this many bytes.
@@ -110,7 +110,7 @@ impl Batch {
         decoder: &mut RequestDecoder,
         limits: &Limits,
         look: &KeyLookup<'_>,
-    ) -> (usize, Stop) {
+    ) -> (usize, BatchEnd) {
         self.requests.clear();
         self.spans.clear();
         self.prepared.clear();
@@ -130,11 +130,11 @@ impl Batch {
         decoder: &mut RequestDecoder,
         limits: &Limits,
         look: &KeyLookup<'_>,
-    ) -> (usize, Stop) {
+    ) -> (usize, BatchEnd) {
         let mut at = 0;
         while self.requests.len() < max && self.spans.len() < WORDS_MAX {
             if at == data.len() {
-                return (at, Stop::NeedMore(0));
+                return (at, BatchEnd::NeedMore(0));
             }
             let first_span = self.spans.len();
             match decoder.decode(&data[at..], limits, &mut self.spans) {
@@ -147,11 +147,11 @@ impl Batch {
                     at += consumed;
                 }
                 Ok(Step::Empty { consumed }) => at += consumed,
-                Ok(Step::Incomplete { need_hint }) => return (at, Stop::NeedMore(need_hint)),
-                Err(error) => return (at, Stop::Broken(error)),
+                Ok(Step::Incomplete { need_hint }) => return (at, BatchEnd::NeedMore(need_hint)),
+                Err(error) => return (at, BatchEnd::Broken(error)),
             }
         }
-        (at, Stop::Full)
+        (at, BatchEnd::Full)
     }
 
     #[inline]

@@ -13,7 +13,7 @@ use brisk_node::clients::flag;
 use brisk_node::core::Core;
 use brisk_node::core::session::{Session, Stall};
 use brisk_node::pubsub::publish;
-use brisk_node::run::batch::{Batch, KeyLookup, REQUESTS_MAX, Stop};
+use brisk_node::run::batch::{Batch, BatchEnd, KeyLookup, REQUESTS_MAX};
 use brisk_node::run::dispatch;
 use brisk_node::run::dispatch::Flow;
 use brisk_node::run::gate;
@@ -32,7 +32,7 @@ const WEIGHED_INPUT_MIN: usize = 32 * 1024;
 /// A batch that was filled: its number of bytes, and why it ends.
 pub(super) struct FilledBatch {
     pub(super) len: usize,
-    pub(super) stop: Stop,
+    pub(super) end: BatchEnd,
 }
 
 impl Worker {
@@ -114,14 +114,14 @@ impl Worker {
         filled: FilledBatch,
     ) -> usize {
         session::act_for(&self.core, session);
-        let used = self.execute_on(io, session, data, filled);
+        let used = self.execute_batches(io, session, data, filled);
         session::clear_acting_session(&self.core);
         // The remaining replies are small.
         self.core.memory.end_reply();
         used
     }
 
-    fn execute_on(
+    fn execute_batches(
         &mut self,
         io: &mut Control,
         session: &mut Session,
@@ -140,13 +140,13 @@ impl Worker {
                 return at + rest;
             }
             at += filled.len;
-            match filled.stop {
-                Stop::Full => {}
-                Stop::NeedMore(missing) => {
+            match filled.end {
+                BatchEnd::Full => {}
+                BatchEnd::NeedMore(missing) => {
                     session.connection.input_mut().set_missing(missing);
                     return at;
                 }
-                Stop::Broken(error) => {
+                BatchEnd::Broken(error) => {
                     // As in Redis, CLIENT REPLY OFF and SKIP also apply to this reply.
                     if session.wants_reply() {
                         error.encode(self.replies.bytes_mut());
@@ -200,8 +200,9 @@ impl Worker {
                 prefetched = self.batch.prefetch_elements(at, data, keyspace, session.db());
             }
             self.core.shared.quiesce.checkpoint(self.core.id);
-            if session.needs_attention()
-                && let Some(stop) = self.attend(io, session, request.start, data.len())
+            if session.has_pending_state()
+                && let Some(stop) =
+                    self.handle_pending_state(io, session, request.start, data.len())
             {
                 return Some(stop);
             }
@@ -269,7 +270,7 @@ impl Worker {
     /// Handles special states of a session before a request that begins at `start`. If the session must stop, returns
     /// the offset, up to `len`, at which it stops.
     #[cold]
-    fn attend(
+    fn handle_pending_state(
         &mut self,
         io: &mut Control,
         session: &mut Session,
@@ -370,6 +371,6 @@ pub(super) fn fill_batch(
         database: shared.keyspace.database(session.db()),
         participant: Some(participant),
     };
-    let (len, stop) = batch.fill(data, max, session.connection.decoder_mut(), &limits, &look);
-    FilledBatch { len, stop }
+    let (len, end) = batch.fill(data, max, session.connection.decoder_mut(), &limits, &look);
+    FilledBatch { len, end }
 }

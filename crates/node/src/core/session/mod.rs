@@ -191,7 +191,7 @@ impl Session {
     /// Reports whether the session is closing, its user was changed, or the session is a replica that must wait or gets
     /// no replies.
     #[inline]
-    pub fn needs_attention(&self) -> bool {
+    pub fn has_pending_state(&self) -> bool {
         let ends = flag::CLOSE_AFTER_REPLY | flag::CLOSE_ASAP;
         self.record.has(ends | flag::USER_CHANGED | flag::REPLICA)
     }

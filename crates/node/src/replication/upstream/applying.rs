@@ -22,7 +22,7 @@ use crate::core::session::{Session, Stall};
 use crate::core::shared::Shared;
 use crate::replication::environment::Moment;
 use crate::replication::upstream::received::StreamEvent;
-use crate::run::batch::{Batch, KeyLookup, REQUESTS_MAX, Request, Stop};
+use crate::run::batch::{Batch, BatchEnd, KeyLookup, REQUESTS_MAX, Request};
 use crate::run::dispatch::{self, Flow};
 use crate::run::trusted_session;
 use crate::run::{release, repeated};
@@ -292,7 +292,7 @@ impl Applier {
         // Empty lines are part of the stream but contain no command. They must not be written to the file.
         *is_encoded &= *at == begin + len;
         *at = begin + len;
-        if let Stop::Broken(error) = stop {
+        if let BatchEnd::Broken(error) = stop {
             shared.log.warning(format_args!("Protocol error from the primary: {error}"));
             upstream.disconnect(upstream.generation());
             // The beginning of the next command is unknown, so the stream continues over another connection.
