@@ -46,7 +46,7 @@ pub fn run(program: &str, args: &[OsString], context: &mut Context<'_>) -> Resul
         eprintln!("{usage}");
         return Err(Stop::AlreadyReported);
     };
-    say_checking(name, context.out)?;
+    print_checking(name, context.out)?;
     let file = File::open(name).map_err(|error| {
         eprintln!("Cannot open file {}: {}", name.display(), reason(&error));
         Stop::AlreadyReported
@@ -59,11 +59,11 @@ pub fn run(program: &str, args: &[OsString], context: &mut Context<'_>) -> Resul
 /// # Errors
 /// Returns the errors of the output.
 pub fn check(name: &OsStr, source: impl Read, context: &mut Context<'_>) -> IoResult<Option<u64>> {
-    say_checking(name, context.out)?;
+    print_checking(name, context.out)?;
     check_content(source, context)
 }
 
-fn say_checking(name: &OsStr, out: &mut dyn Write) -> IoResult<()> {
+fn print_checking(name: &OsStr, out: &mut dyn Write) -> IoResult<()> {
     out.write_all(b"[offset 0] Checking RDB file ")?;
     out.write_all(name.as_bytes())?;
     out.write_all(b"\n")
@@ -74,9 +74,9 @@ fn check_content(source: impl Read, context: &mut Context<'_>) -> IoResult<Optio
     let mut reader = match RdbReader::new(source) {
         Ok(reader) => reader.skip_modules(),
         Err(error) => {
-            say_error(context.out, 0, &error)?;
+            print_error(context.out, 0, &error)?;
             writeln!(context.out, "[additional info] While doing: start")?;
-            found.say(context.out)?;
+            found.print(context.out)?;
             return Ok(None);
         }
     };
@@ -84,11 +84,11 @@ fn check_content(source: impl Read, context: &mut Context<'_>) -> IoResult<Optio
         let intact_until = reader.position();
         match reader.next_event() {
             Ok(Some(RdbEvent::EmptyValue { key })) => {
-                say_error(context.out, reader.position(), &LoadError::Empty)?;
+                print_error(context.out, reader.position(), &LoadError::Empty)?;
                 writeln!(context.out, "[additional info] Reading key {}", shown(&key))?;
                 writeln!(context.out, "[additional info] Servers skip keys with empty values.")?;
                 found.keys += 1;
-                found.say(context.out)?;
+                found.print(context.out)?;
                 return Ok(None);
             }
             // Before version 5 no file had a checksum.
@@ -96,19 +96,19 @@ fn check_content(source: impl Read, context: &mut Context<'_>) -> IoResult<Optio
             Ok(Some(event)) => found.note(event, reader.position(), context)?,
             Ok(None) => break,
             Err(error) => {
-                say_error(context.out, reader.position(), &error)?;
-                found.say_place(&reader, intact_until, &error, context.out)?;
+                print_error(context.out, reader.position(), &error)?;
+                found.print_place(&reader, intact_until, &error, context.out)?;
                 return Ok(None);
             }
         }
     }
     let position = reader.position();
     writeln!(context.out, "[offset {position}] \\o/ RDB looks OK! \\o/")?;
-    found.say(context.out)?;
+    found.print(context.out)?;
     Ok(Some(position))
 }
 
-fn say_error(out: &mut dyn Write, offset: u64, error: &LoadError) -> IoResult<()> {
+fn print_error(out: &mut dyn Write, offset: u64, error: &LoadError) -> IoResult<()> {
     writeln!(out, "--- RDB ERROR DETECTED ---")?;
     match error {
         LoadError::Truncated { offset } => {
@@ -165,7 +165,7 @@ impl Found {
     }
 
     /// Prints the part that was being read, and the intact part before it.
-    fn say_place<R: Read>(
+    fn print_place<R: Read>(
         &mut self,
         reader: &RdbReader<R>,
         intact_until: u64,
@@ -194,10 +194,10 @@ impl Found {
         }
         // A key counts as read once its name has been read.
         self.keys += u64::from(place.key.is_some());
-        self.say(out)
+        self.print(out)
     }
 
-    fn say(&self, out: &mut dyn Write) -> IoResult<()> {
+    fn print(&self, out: &mut dyn Write) -> IoResult<()> {
         writeln!(out, "[info] {} keys read", self.keys)?;
         writeln!(out, "[info] {} expires", self.expires)?;
         writeln!(out, "[info] {} already expired", self.expired)

@@ -134,10 +134,10 @@ fn check_old_style(
     let name = path.as_os_str();
     let single = Single { name, path, is_last: true, preamble, repair };
     let verdict = single.check(terminal)?;
-    Ok(say_verdict("AOF", name, verdict, terminal.out)?)
+    Ok(print_verdict("AOF", name, verdict, terminal.out)?)
 }
 
-fn say_verdict(what: &str, name: &OsStr, verdict: Verdict, out: &mut dyn Write) -> IoResult<()> {
+fn print_verdict(what: &str, name: &OsStr, verdict: Verdict, out: &mut dyn Write) -> IoResult<()> {
     let name = name.display();
     match verdict {
         Verdict::Whole => writeln!(out, "{what} {name} is valid"),
@@ -165,7 +165,7 @@ fn check_listed(path: &Path, repair: Repair, terminal: &mut Terminal<'_>) -> Res
     let manifest = match Manifest::parse(&text) {
         Ok(manifest) => manifest,
         Err(error) => {
-            say_manifest_error(&error, terminal.out)?;
+            print_manifest_error(&error, terminal.out)?;
             return Err(Stop::AlreadyReported);
         }
     };
@@ -225,10 +225,10 @@ fn check_part(
     let name = OsStr::from_bytes(&file.name);
     let path = file.path_in(directory);
     let verdict = Single { name, path: &path, is_last, preamble, repair }.check(terminal)?;
-    Ok(say_verdict(what, name, verdict, terminal.out)?)
+    Ok(print_verdict(what, name, verdict, terminal.out)?)
 }
 
-fn say_manifest_error(error: &ManifestError, out: &mut dyn Write) -> IoResult<()> {
+fn print_manifest_error(error: &ManifestError, out: &mut dyn Write) -> IoResult<()> {
     writeln!(out, "\n*** FATAL AOF MANIFEST FILE ERROR ***")?;
     if let Some((number, line)) = &error.line {
         writeln!(out, "Reading the manifest file, at line {number}")?;

@@ -107,7 +107,7 @@ impl Single<'_> {
             return Err(Stop::AlreadyReported);
         }
         if let Some(error) = &fault {
-            self.say_fault(error, &mut progress, terminal.out)?;
+            self.print_fault(error, &mut progress, terminal.out)?;
         }
         let (whole, line) = (progress.intact_until, progress.line);
         let diff = size.saturating_sub(whole);
@@ -182,7 +182,7 @@ impl Single<'_> {
         Ok(End::Fault(None))
     }
 
-    fn say_fault(
+    fn print_fault(
         &self,
         error: &AofError,
         progress: &mut Progress,
@@ -198,7 +198,7 @@ impl Single<'_> {
                     let offset = fault.offset;
                     writeln!(out, "0x{offset:16x}: {NO_EXEC}")?;
                 }
-                self.say_place(fault, out)?;
+                self.print_place(fault, out)?;
             }
             _ => {}
         }
@@ -220,7 +220,7 @@ impl Single<'_> {
     }
 
     /// Prints the fault, with the text of redis-check-aof if that tool has one for this fault.
-    fn say_place(&self, fault: &Fault, out: &mut dyn Write) -> IoResult<()> {
+    fn print_place(&self, fault: &Fault, out: &mut dyn Write) -> IoResult<()> {
         let offset = fault.offset;
         match fault.kind {
             FaultKind::NotACommand(_) => {
