@@ -31,6 +31,7 @@ fn top_shows_the_server_and_each_table_for_its_key() {
         shown.press("l");
         shown.expect("address ");
         shown.expect("\r\n127.0.0.1:");
+        shown.expect("(this top)");
         shown.expect("client list");
         shown.press("w");
         shown.expect("worker ");
@@ -61,11 +62,13 @@ fn top_samples_hot_keys_and_measures_keys_of_a_scan() {
             });
             let found = std::panic::catch_unwind(|| {
                 let mut shown = top(&server, &["--table", "keys", "-i", "0.1"]);
+                shown.expect("biggest keys; ");
                 shown.expect("key ");
+                shown.expect("memory▼");
                 // This key does not exist, so only the sample contains it.
                 shown.expect("\r\nghost ");
                 shown.expect("\r\nstream ");
-                shown.expect("requests/s: sample of ");
+                shown.expect("keys scanned; requests/s: sample of ");
                 shown.press("\x03");
                 assert_eq!(shown.end(), Some(0));
             });
@@ -89,12 +92,60 @@ fn top_sorts_by_the_chosen_column_and_fits_the_window() {
     shown.press(">");
     shown.expect("calls/s▲");
     shown.resize(10, 30);
-    shown.expect("c commands  l clients  k keys \x1b[K\x1b[J");
+    shown.expect("q quit  ? help  c commands\x1b[K\x1b[J");
     shown.press("p");
     shown.expect("PAUSED");
+    shown.press("k");
+    shown.expect("paused: press p to continue");
     shown.press("p");
     shown.press("\x1b");
     assert_eq!(shown.end(), Some(0));
+}
+
+#[test]
+fn a_command_that_was_called_keeps_its_row() {
+    for server in servers() {
+        let mut shown = top(&server, &["-i", "0.1"]);
+        let title = "averages of the last ";
+        shown.expect(title);
+        server.connect().cmd("GET greeting");
+        shown.expect("\r\nget ");
+        for _ in 0..20 {
+            shown.expect(title);
+            let between = shown.expect("\r\nget ");
+            assert!(!between.contains(title), "a screen has no row: {between}");
+        }
+        shown.press("q");
+        assert_eq!(shown.end(), Some(0));
+    }
+}
+
+#[test]
+fn top_shows_slow_commands_with_their_arguments_and_clients() {
+    for server in servers() {
+        let mut conn = server.connect();
+        for line in [
+            "CLIENT SETNAME backoffice",
+            "CONFIG SET slowlog-log-slower-than 0",
+            "GET slow:key",
+            "CONFIG SET slowlog-log-slower-than 10000000",
+        ] {
+            conn.cmd(line);
+        }
+        let mut shown = top(&server, &["-i", "0.1"]);
+        shown.expect("ops/s ");
+        shown.press("s");
+        shown.expect("age▼");
+        shown.expect("GET slow:key ");
+        shown.expect("127.0.0.1:");
+        shown.expect("backoffice");
+        shown.press(">");
+        shown.expect("ms▼");
+        conn.cmd("ACL SETUSER default -slowlog");
+        shown.expect("The server rejects SLOWLOG: NOPERM");
+        shown.press("q");
+        assert_eq!(shown.end(), Some(0));
+    }
 }
 
 #[test]
@@ -131,6 +182,7 @@ fn top_prints_tables_if_standard_output_is_a_pipe() {
         let clients =
             text(&brisk_cli(&server, &["top", "--table", "clients", "-i", "0.05"]).stdout);
         assert!(clients.contains("\n127.0.0.1:") && clients.contains("client list"), "{clients}");
+        assert!(clients.contains("  (this top)  "), "{clients}");
     }
     let found = brisk_cli(&servers()[0], &["top", "--table", "x"]);
     assert_eq!(found.status.code(), Some(1));

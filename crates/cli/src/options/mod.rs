@@ -68,6 +68,7 @@ pub(crate) enum TopTable {
     #[default]
     Commands,
     Clients,
+    SlowLog,
     Keys,
     Workers,
 }

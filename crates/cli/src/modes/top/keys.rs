@@ -3,7 +3,8 @@
 
 use super::super::keyspace::{KeyScan, KeyScanError};
 use super::super::sampling::{KeySample, SampledKey};
-use super::table::{Cell, Column, Table};
+use super::SET_NAME;
+use super::table::{Cell, Column, Table, rough_duration};
 use crate::amount;
 use crate::link::{Link, LinkError};
 use crate::options::Options;
@@ -15,9 +16,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 pub(super) const KEYS: &[Column] = &[
-    Column::text("key"),
-    Column::number("db"),
-    Column::number("requests/s"),
+    Column::text("key").at_least(24),
+    Column::number("db").dropped(2),
+    Column::number("requests/s").dropped(1),
     Column::number("memory"),
 ];
 
@@ -29,6 +30,8 @@ const STEP: i64 = 500;
 const SCAN_TIME: Duration = Duration::from_millis(100);
 /// The weight of a sample after the next one.
 const DECAY: f64 = 0.9;
+/// The weight of the previous rounds in the speed of the scan.
+const SPEED_DECAY: f64 = 0.8;
 /// Time limit for connecting and for each reply, unless `-t` sets a different one.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -39,8 +42,15 @@ pub(super) struct FoundKeys {
     database: i64,
     /// The biggest keys of the scan, by size and name.
     biggest: Vec<(u64, Vec<u8>)>,
+    /// The number of keys that the current scan has examined.
     scanned: u64,
     total: u64,
+    /// True if the current scan has reached its end. The next round begins a new one.
+    is_complete: bool,
+    /// True if a scan has reached its end.
+    has_all: bool,
+    /// The speed of the scan; 0 before the second round.
+    keys_per_second: f64,
 }
 
 /// Finds keys over its own connections.
@@ -48,8 +58,8 @@ struct KeyFinder {
     options: Options,
     link: Link,
     cursor: KeyScan<'static>,
-    /// True if the scan has reached its end. The next round begins a new one.
-    is_complete: bool,
+    /// The end of the last round.
+    last_round: Option<Instant>,
     found: FoundKeys,
 }
 
@@ -57,14 +67,17 @@ impl KeyFinder {
     fn new(options: &Options) -> Result<KeyFinder, String> {
         let mut options = options.clone();
         options.timeout = options.timeout.or(Some(TIMEOUT));
+        let lost = |error: LinkError| error.to_string();
         let mut link = open(&options)?;
-        let sample = KeySample::new(&mut link).map_err(|error| error.to_string())?;
+        // A server may reject the name.
+        link.request(&SET_NAME).map_err(lost)?;
+        let sample = KeySample::new(&mut link).map_err(lost)?;
         let found = FoundKeys { sample, database: options.database, ..FoundKeys::default() };
         Ok(KeyFinder {
             options,
             link,
             cursor: KeyScan::new(None, Some(STEP)),
-            is_complete: false,
+            last_round: None,
             found,
         })
     }
@@ -80,11 +93,24 @@ impl KeyFinder {
         let in_database = hot.iter().filter(|(key, _)| key.0 == self.found.database);
         let hot: Vec<Vec<u8>> = in_database.map(|(key, _)| key.1.clone()).collect();
         self.measure(hot).map_err(lost)?;
-        if self.is_complete {
+        if self.found.is_complete {
             // The biggest keys stay until the new scan finds them again.
-            (self.cursor, self.is_complete) = (KeyScan::new(None, Some(STEP)), false);
+            (self.cursor, self.found.is_complete) = (KeyScan::new(None, Some(STEP)), false);
             self.found.scanned = 0;
         }
+        let scanned = self.found.scanned;
+        self.scan()?;
+        let now = Instant::now();
+        if let Some(last) = self.last_round.replace(now) {
+            let time = now.saturating_duration_since(last);
+            self.found.add_speed((self.found.scanned - scanned) as f64 / time.as_secs_f64());
+        }
+        Ok(())
+    }
+
+    /// Continues the scan for [`SCAN_TIME`].
+    fn scan(&mut self) -> Result<(), String> {
+        let lost = |error: LinkError| error.to_string();
         let until = Instant::now() + SCAN_TIME;
         loop {
             let step = match self.cursor.step(&mut self.link) {
@@ -93,7 +119,7 @@ impl KeyFinder {
                 Err(KeyScanError::Rejected(text)) => return Err(text),
             };
             let Some(keys) = step else {
-                self.is_complete = true;
+                (self.found.is_complete, self.found.has_all) = (true, true);
                 return Ok(());
             };
             self.found.scanned += keys.len() as u64;
@@ -165,14 +191,55 @@ impl FoundKeys {
                 size.map_or(Cell::Missing, |size| Cell::bytes(size as f64)),
             ]);
         }
-        table.remark = format!(
-            "requests/s: sample of {} in {} bursts; memory: {} of {} scanned",
+        let what = match self.has_all {
+            true => "biggest keys".to_owned(),
+            false => {
+                let scanned = amount::counted(self.scanned, "key");
+                format!("biggest of the {scanned} scanned so far")
+            }
+        };
+        table.title = format!("{what}; for hot keys, sort by requests/s");
+        let hot = format!(
+            "requests/s: sample of {} in {}",
             amount::counted(self.sample.requests, "request"),
-            amount::grouped(self.sample.bursts),
-            amount::grouped(self.scanned),
-            amount::counted(self.total, "key"),
+            amount::counted(self.sample.bursts, "burst"),
         );
+        table.remarks = vec![self.progress(), hot];
         table
+    }
+
+    /// How many of the keys the scan has examined, and how long the rest takes.
+    fn progress(&self) -> String {
+        let keys = match self.total {
+            total @ 1_000_000.. => format!("{:.1} M keys", total as f64 / 1e6),
+            total => amount::counted(total, "key"),
+        };
+        if self.is_complete {
+            return format!("memory: all {keys} scanned");
+        }
+        // A scan may find a key twice.
+        let total = self.total.max(self.scanned).max(1);
+        let percent = 100.0 * self.scanned as f64 / total as f64;
+        let percent =
+            if percent < 1.0 { format!("{percent:.2} %") } else { format!("{percent:.0} %") };
+        if self.has_all {
+            return format!("memory: all {keys} scanned; next scan at {percent}");
+        }
+        let mut text = format!("memory: {percent} of {keys} scanned");
+        if self.keys_per_second > 0.0 {
+            let seconds = (total - self.scanned) as f64 / self.keys_per_second;
+            let left = rough_duration(Duration::from_secs(seconds as u64));
+            text.push_str(&format!(", ~{left} left"));
+        }
+        text
+    }
+
+    /// Adds the speed of a round to the average.
+    fn add_speed(&mut self, keys_per_second: f64) {
+        self.keys_per_second = match self.keys_per_second {
+            0.0 => keys_per_second,
+            before => SPEED_DECAY * before + (1.0 - SPEED_DECAY) * keys_per_second,
+        };
     }
 }
 
@@ -197,7 +264,7 @@ impl KeysThread {
         let (requests, wakes) = channel::<()>();
         let (done, replies) = channel();
         let mut waiting = Table::new(KEYS);
-        waiting.remark = "Waiting for the first sample.".to_owned();
+        waiting.remarks.push("Waiting for the first sample.".to_owned());
         let latest = Arc::new(Mutex::new(Ok(waiting)));
         let (options, shared) = (options.clone(), Arc::clone(&latest));
         std::thread::spawn(move || {
@@ -249,5 +316,22 @@ mod tests {
         assert_eq!(found.biggest, [(7, key("a")), (1, key("c"))]);
         found.add((0..500u64).map(|at| (at.to_string().into_bytes(), Some(at))));
         assert_eq!((found.biggest.len(), found.biggest[0].0), (KEPT, 499));
+    }
+
+    #[test]
+    fn the_progress_of_the_scan_comes_first() {
+        let mut found = FoundKeys { scanned: 1000, total: 10_001_003, ..FoundKeys::default() };
+        assert_eq!(found.progress(), "memory: 0.01 % of 10.0 M keys scanned");
+        found.add_speed(10_000.0);
+        assert_eq!(found.progress(), "memory: 0.01 % of 10.0 M keys scanned, ~16 min left");
+        let table = found.table();
+        assert_eq!(table.remarks[0], found.progress());
+        let title = "biggest of the 1,000 keys scanned so far; for hot keys, sort by requests/s";
+        assert_eq!(table.title, title);
+        (found.is_complete, found.has_all, found.total) = (true, true, 1000);
+        assert_eq!(found.progress(), "memory: all 1,000 keys scanned");
+        (found.is_complete, found.scanned) = (false, 500);
+        assert_eq!(found.progress(), "memory: all 1,000 keys scanned; next scan at 50 %");
+        assert!(found.table().title.starts_with("biggest keys;"));
     }
 }

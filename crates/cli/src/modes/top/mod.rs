@@ -1,13 +1,13 @@
-//! `top`: the load of a server, once a second, with a table of its commands, clients, keys or workers. On a terminal,
-//! the screen is live and has keys. Otherwise one table is printed, or as many as `--count` says.
+//! `top`: the load of a server, once a second, with a table of its commands, clients, slow log, keys or workers. On a
+//! terminal, the screen is live and has keys. Otherwise one table is printed, or as many as `--count` says.
 //!
 //! | file | about |
 //! |---|---|
 //! | here | the loop, and the keys |
 //! | `terminal.rs` | the terminal: raw mode, keys, signals |
-//! | `sample.rs` | the metrics at one instant, and rates between two |
+//! | `sample.rs` | the metrics at one instant, those of the last minute, and rates between two |
 //! | `header.rs` | the lines above the table |
-//! | `rows.rs`, `keys.rs` | the rows of the tables |
+//! | `rows.rs`, `slow_log.rs`, `keys.rs` | the rows of the tables |
 //! | `table.rs` | sorting a table, and its lines |
 //! | `view.rs` | the whole screen |
 
@@ -15,12 +15,13 @@ mod header;
 mod keys;
 mod rows;
 mod sample;
+mod slow_log;
 mod table;
 mod terminal;
 mod view;
 
 use self::keys::KeysThread;
-use self::sample::{Interval, Sample};
+use self::sample::{History, Interval, RATES_TIME, ROWS_TIME, Sample};
 use self::table::{Column, Sorting, Table};
 use self::terminal::{Key, RawTerminal};
 use self::view::View;
@@ -39,26 +40,31 @@ const ROWS_PRINTED: usize = 100;
 /// Maximum number of columns outside of a terminal.
 const COLUMNS_PRINTED: usize = 200;
 
+/// Names a connection of this program in CLIENT LIST.
+const SET_NAME: [&str; 3] = ["CLIENT", "SETNAME", "brisk-cli-top"];
+
 /// The tables in the order of the Tab key.
-const TABLES: [TopTable; 4] =
-    [TopTable::Commands, TopTable::Clients, TopTable::Keys, TopTable::Workers];
+const TABLES: [TopTable; 5] =
+    [TopTable::Commands, TopTable::Clients, TopTable::SlowLog, TopTable::Keys, TopTable::Workers];
 
 impl TopTable {
     fn columns(self) -> &'static [Column] {
         match self {
             TopTable::Commands => rows::COMMANDS,
             TopTable::Clients => rows::CLIENTS,
+            TopTable::SlowLog => slow_log::SLOW_LOG,
             TopTable::Keys => keys::KEYS,
             TopTable::Workers => rows::WORKERS,
         }
     }
 
-    /// The column that shows the load, by which the table is sorted first.
+    /// The column by which the table is sorted first: the load, the age or the memory.
     fn sorting(self) -> Sorting {
         let column = match self {
             TopTable::Commands => 3,
             TopTable::Clients => 5,
-            TopTable::Keys => 2,
+            TopTable::SlowLog => 0,
+            TopTable::Keys => 3,
             TopTable::Workers => 2,
         };
         Sorting { column, is_reversed: false }
@@ -67,8 +73,9 @@ impl TopTable {
     /// The table of an interval. The keys are found separately.
     fn of(self, interval: &Interval<'_>) -> Table {
         match self {
-            TopTable::Commands => rows::commands(interval),
+            TopTable::Commands => rows::commands(interval, interval),
             TopTable::Clients => rows::clients(interval),
+            TopTable::SlowLog => slow_log::table(interval.now),
             TopTable::Workers => rows::workers(interval),
             TopTable::Keys => Table::new(keys::KEYS),
         }
@@ -106,11 +113,13 @@ pub(super) fn run(session: &mut Session) -> i32 {
 
 /// Prints tables, one after each interval.
 fn print(link: &mut Link, options: &Options, place: &str, time: Duration) -> Result<(), String> {
-    let table = options.top_table;
+    let kind = options.top_table;
+    let lost = |error: LinkError| error.to_string();
+    // A server may reject the name.
+    link.request(&SET_NAME).map_err(lost)?;
     let mut take = || -> Result<Sample, String> {
-        let requests = Sample::requests(table == TopTable::Clients);
-        let replies = link.request_all(&requests).map_err(|error| error.to_string())?;
-        Sample::of(&replies)
+        let replies = link.request_all(&Sample::requests(kind)).map_err(lost)?;
+        Sample::of(kind, &replies)
     };
     let mut before = take()?;
     for round in 0..options.rounds.unwrap_or(1) {
@@ -120,19 +129,20 @@ fn print(link: &mut Link, options: &Options, place: &str, time: Duration) -> Res
         pause::pause(time);
         let now = take()?;
         let interval = Interval { before: &before, now: &now };
-        let mut rows = match table {
+        let mut table = match kind {
             TopTable::Keys => keys::once(options)?,
-            table => table.of(&interval),
+            kind => kind.of(&interval),
         };
-        rows.sort(table.sorting(), ROWS_PRINTED);
-        let lines = header::lines(&interval, place).into_iter().chain([String::new()]);
+        table.sort(kind.sorting(), ROWS_PRINTED);
+        let title = std::mem::take(&mut table.title);
+        let lines = header::lines(&interval, place).into_iter().chain([title]);
         let columns =
             if screen::is_terminal() { RawTerminal::size().columns } else { COLUMNS_PRINTED };
-        for line in lines.chain(rows.lines(table.sorting(), columns)) {
+        for line in lines.chain(table.lines(kind.sorting(), columns)) {
             screen::print(format!("{line}\n"));
         }
-        if !rows.remark.is_empty() {
-            screen::print(format!("{}\n", rows.remark));
+        if !table.remarks.is_empty() {
+            screen::print(format!("{}\n", table.remarks.join("; ")));
         }
         screen::flush();
         before = now;
@@ -145,38 +155,45 @@ struct Top<'a> {
     options: &'a Options,
     place: &'a str,
     interval: Duration,
-    table: TopTable,
+    kind: TopTable,
     sorting: Sorting,
     is_paused: bool,
     shows_help: bool,
     /// The last two samples.
     before: Option<Sample>,
     now: Option<Sample>,
+    /// The samples before them.
+    history: History,
     keys: Option<KeysThread>,
+    /// The number of replies that are awaited before those of a sample.
+    unrelated: usize,
     pending: Option<Pending>,
 }
 
 /// A sample that has been requested.
 struct Pending {
     since: Instant,
+    kind: TopTable,
     awaited: usize,
     replies: Vec<Value>,
 }
 
 impl<'a> Top<'a> {
     fn new(options: &'a Options, place: &'a str, interval: Duration) -> Top<'a> {
-        let table = options.top_table;
+        let kind = options.top_table;
         Top {
             options,
             place,
             interval,
-            table,
-            sorting: table.sorting(),
+            kind,
+            sorting: kind.sorting(),
             is_paused: false,
             shows_help: false,
             before: None,
             now: None,
+            history: History::default(),
             keys: None,
+            unrelated: 0,
             pending: None,
         }
     }
@@ -184,6 +201,9 @@ impl<'a> Top<'a> {
     /// Updates the screen until the user quits, a signal arrives, or the connection fails.
     fn run(&mut self, link: &mut Link) -> Result<(), String> {
         let terminal = RawTerminal::open().map_err(|error| crate::link::plain(&error))?;
+        // The screen does not wait for the reply, because the server may be stalled.
+        link.send(&SET_NAME).map_err(|error| error.to_string())?;
+        self.unrelated = 1;
         let mut next = Instant::now();
         loop {
             let now = Instant::now();
@@ -218,26 +238,27 @@ impl<'a> Top<'a> {
             if events.has_data {
                 self.receive(link)?;
             }
-            let shown = (self.table, self.is_paused);
+            let shown = (self.kind, self.is_paused);
             for key in events.keys {
                 if !self.press(key) {
                     return Ok(());
                 }
             }
-            if shown != (self.table, self.is_paused) {
+            if shown != (self.kind, self.is_paused) {
                 next = Instant::now();
             }
         }
     }
 
     fn request(&mut self, link: &mut Link) -> LinkResult<()> {
-        let requests = Sample::requests(self.table == TopTable::Clients);
+        let kind = self.kind;
+        let requests = Sample::requests(kind);
         for request in &requests {
             link.send(request)?;
         }
         let awaited = requests.len();
-        self.pending = Some(Pending { since: Instant::now(), awaited, replies: Vec::new() });
-        if self.table == TopTable::Keys {
+        self.pending = Some(Pending { since: Instant::now(), kind, awaited, replies: Vec::new() });
+        if kind == TopTable::Keys {
             self.keys.get_or_insert_with(|| KeysThread::start(self.options)).request();
         }
         Ok(())
@@ -248,31 +269,41 @@ impl<'a> Top<'a> {
         let Some(pending) = &mut self.pending else { return Ok(()) };
         let failed = |error: LinkError| error.to_string();
         while let Some(value) = link.reply_within(Duration::ZERO).map_err(failed)? {
-            if !matches!(value, Value::Push(_)) {
-                pending.replies.push(value);
+            match value {
+                Value::Push(_) => {}
+                _ if self.unrelated > 0 => self.unrelated -= 1,
+                value => pending.replies.push(value),
             }
         }
         if pending.replies.len() < pending.awaited {
             return Ok(());
         }
-        let sample = Sample::of(&pending.replies)?;
+        let sample = Sample::of(pending.kind, &pending.replies)?;
         self.pending = None;
-        self.before = self.now.replace(sample);
+        if self.now.as_ref().is_some_and(|now| sample.is_reset_since(now)) {
+            // The increases of the counters are unknown.
+            (self.before, self.now, self.history) = (None, None, History::default());
+        }
+        let before = self.now.replace(sample);
+        if let Some(older) = std::mem::replace(&mut self.before, before) {
+            self.history.add(older);
+        }
         Ok(())
     }
 
     /// Applies a key. Returns false if the user quits.
     fn press(&mut self, key: Key) -> bool {
-        let last = self.table.columns().len() - 1;
+        let last = self.kind.columns().len() - 1;
         let was_help = std::mem::take(&mut self.shows_help);
         match key {
             Key::Letter('q' | '\x03') => return false,
             Key::Escape if !was_help => return false,
             Key::Letter('c') => self.switch(TopTable::Commands),
             Key::Letter('l') => self.switch(TopTable::Clients),
+            Key::Letter('s') => self.switch(TopTable::SlowLog),
             Key::Letter('k') => self.switch(TopTable::Keys),
             Key::Letter('w') => self.switch(TopTable::Workers),
-            Key::Letter('\t') => self.switch(self.table.next()),
+            Key::Letter('\t') => self.switch(self.kind.next()),
             Key::Letter('<') | Key::Left => {
                 self.sorting.column = self.sorting.column.checked_sub(1).unwrap_or(last);
             }
@@ -287,10 +318,10 @@ impl<'a> Top<'a> {
         true
     }
 
-    fn switch(&mut self, table: TopTable) {
-        if self.table != table {
-            self.table = table;
-            self.sorting = table.sorting();
+    fn switch(&mut self, kind: TopTable) {
+        if self.kind != kind {
+            self.kind = kind;
+            self.sorting = kind.sorting();
         }
     }
 
@@ -300,14 +331,18 @@ impl<'a> Top<'a> {
             (Some(before), Some(now)) => Some(Interval { before, now }),
             _ => None,
         };
-        let table = match (&interval, self.table, &self.keys) {
+        let table = match (&interval, self.kind, &self.keys) {
             (_, TopTable::Keys, Some(keys)) => keys.table().unwrap_or_else(|text| {
                 let mut table = Table::new(keys::KEYS);
-                table.remark = format!("Keys cannot be sampled: {text}");
+                table.remarks.push(format!("Keys cannot be sampled: {text}"));
                 table
             }),
-            (Some(interval), table, _) => table.of(interval),
-            (None, table, _) => Table::new(table.columns()),
+            (Some(interval), TopTable::Commands, _) => {
+                let longer = |time| self.history.longer(interval, time);
+                rows::commands(&longer(RATES_TIME), &longer(ROWS_TIME))
+            }
+            (Some(interval), kind, _) => kind.of(interval),
+            (None, kind, _) => Table::new(kind.columns()),
         };
         let view = View {
             place: self.place,

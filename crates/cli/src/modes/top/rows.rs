@@ -8,26 +8,27 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 pub(super) const COMMANDS: &[Column] = &[
-    Column::text("command"),
+    Column::text("command").at_least(20),
     Column::number("calls/s"),
     Column::number("µs/call"),
     Column::number("time"),
-    Column::number("failed/s"),
-    Column::number("rejected/s"),
-    Column::number("p99 µs"),
+    Column::number("failed/s").dropped(2),
+    Column::number("rejected/s").dropped(3),
+    Column::number("p99 µs").dropped(1),
 ];
 
 pub(super) const CLIENTS: &[Column] = &[
-    Column::text("address"),
-    Column::text("name"),
-    Column::text("user"),
-    Column::number("db"),
-    Column::text("command"),
+    // CLIENT KILL needs the whole address.
+    Column::text("address").at_least(usize::MAX),
+    Column::text("name").at_least(16),
+    Column::text("user").dropped(7),
+    Column::number("db").dropped(6),
+    Column::text("command").dropped(1),
     Column::number("commands/s"),
-    Column::number("in/s"),
-    Column::number("out/s"),
-    Column::number("memory"),
-    Column::number("idle"),
+    Column::number("in/s").dropped(5),
+    Column::number("out/s").dropped(4),
+    Column::number("memory").dropped(2),
+    Column::number("idle").dropped(3),
 ];
 
 pub(super) const WORKERS: &[Column] = &[
@@ -43,24 +44,29 @@ pub(super) const WORKERS: &[Column] = &[
     Column::number("stalls/s"),
 ];
 
-/// The commands that were called, failed or were rejected in the interval.
-pub(super) fn commands(interval: &Interval<'_>) -> Table {
+/// The commands that were called, failed or were rejected in the long interval, with the rates of the short one.
+pub(super) fn commands(short: &Interval<'_>, long: &Interval<'_>) -> Table {
     let mut table = Table::new(COMMANDS);
-    let seconds = interval.seconds();
+    let seconds = short.seconds();
+    table.title = format!(
+        "averages of the last {} s; p99 since the start of the server",
+        if seconds < 1.0 { amount::rate(seconds) } else { format!("{seconds:.0}") }
+    );
     let mut total_us = 0.0;
     let mut found = Vec::new();
-    for (name, _) in interval.now.info.with_prefix("cmdstat_") {
+    for (name, _) in short.now.info.with_prefix("cmdstat_") {
         let field = format!("cmdstat_{name}");
-        let of = |part| interval.part_increase(&field, part);
+        let of = |part| short.part_increase(&field, part);
         let (calls, us, failed, rejected) =
             (of("calls"), of("usec"), of("failed_calls"), of("rejected_calls"));
         total_us += us;
-        if calls + failed + rejected > 0.0 {
+        let was_used = |part: &&str| long.part_increase(&field, part) > 0.0;
+        if ["calls", "failed_calls", "rejected_calls"].iter().any(was_used) {
             found.push((name, calls, us, failed, rejected));
         }
     }
     for (name, calls, us, failed, rejected) in found {
-        let percentiles = interval.now.info.get(&format!("latency_percentiles_usec_{name}"));
+        let percentiles = short.now.info.get(&format!("latency_percentiles_usec_{name}"));
         let p99 = percentiles.and_then(|text| part(text, "p99")).and_then(|text| text.parse().ok());
         table.rows.push(vec![
             Cell::Text(name.replace('|', " ")),
@@ -73,7 +79,7 @@ pub(super) fn commands(interval: &Interval<'_>) -> Table {
         ]);
     }
     if table.rows.is_empty() {
-        table.remark = "No command was called.".to_owned();
+        table.remarks.push("No command was called.".to_owned());
     }
     table
 }
@@ -100,9 +106,11 @@ pub(super) fn clients(interval: &Interval<'_>) -> Table {
         let bytes_cell = |field| rate(field).map_or(Cell::Missing, Cell::bytes);
         let number = |field| client.number(field).map_or(Cell::Missing, Cell::count);
         let idle = client.number("idle");
+        let is_own = client.number("id").is_some_and(|id| interval.now.own_id == Some(id));
+        let name = if is_own { "(this top)" } else { client.text("name") };
         table.rows.push(vec![
             Cell::Text(client.text("addr").to_owned()),
-            Cell::Text(client.text("name").to_owned()),
+            Cell::Text(name.to_owned()),
             Cell::Text(client.text("user").to_owned()),
             number("db"),
             Cell::Text(client.text("cmd").replace('|', " ")),
@@ -117,7 +125,7 @@ pub(super) fn clients(interval: &Interval<'_>) -> Table {
     }
     let has_rates = interval.now.clients.iter().any(|client| client.number("tot-cmds").is_some());
     if !has_rates && !table.rows.is_empty() {
-        table.remark = "This server does not report the rates of a client.".to_owned();
+        table.remarks.push("This server does not report the rates of a client.".to_owned());
     }
     table
 }
@@ -156,7 +164,7 @@ pub(super) fn workers(interval: &Interval<'_>) -> Table {
         ]);
     }
     if table.rows.is_empty() {
-        table.remark = "This server does not report workers. Brisk does.".to_owned();
+        table.remarks.push("This server does not report workers. Brisk does.".to_owned());
     }
     table
 }
@@ -180,6 +188,7 @@ pub(super) fn busy(interval: &Interval<'_>, worker: &str) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::super::sample::tests::sample;
+    use super::super::table::Sorting;
     use super::*;
 
     fn shown(table: &Table) -> Vec<String> {
@@ -203,14 +212,19 @@ mod tests {
             "",
             Some((&before, 2)),
         );
-        let table = commands(&Interval { before: &before, now: &now });
-        assert_eq!(
-            shown(&table),
-            [
-                "get | 100 | 3.00 | 75.0 % | 2.00 | 0 | 7.01",
-                "client list | 1.00 | 100 | 25.0 % | 0 | 1.00 | -"
-            ]
-        );
+        let short = Interval { before: &before, now: &now };
+        let table = commands(&short, &short);
+        let rows = [
+            "get | 100 | 3.00 | 75.0 % | 2.00 | 0 | 7.01",
+            "client list | 1.00 | 100 | 25.0 % | 0 | 1.00 | -",
+        ];
+        assert_eq!(shown(&table), rows);
+        assert!(table.title.starts_with("averages of the last 2 s"), "{}", table.title);
+        // A command that was called earlier keeps its row.
+        let earlier = sample("", "", None);
+        let table = commands(&short, &Interval { before: &earlier, now: &now });
+        assert_eq!(shown(&table)[1], "ping | 0 | - | 0.0 % | 0 | 0 | -");
+        assert_eq!(table.rows.len(), 3);
     }
 
     #[test]
@@ -227,13 +241,31 @@ mod tests {
             shown(&table),
             [
                 "h:1 | n | u | 1 | get | 10.0 | 0 B | 0 B | 2.0 KiB | 1 min 10 s",
-                "h:2 | n | u | 1 | get | 4.00 | 0 B | 0 B | 2.0 KiB | 1 min 10 s"
+                "h:2 | (this top) | u | 1 | get | 4.00 | 0 B | 0 B | 2.0 KiB | 1 min 10 s"
             ]
         );
         let old = sample("", "id=1 addr=h:1 cmd=get\n", None);
         let table = clients(&Interval { before: &old, now: &old });
         assert_eq!(table.rows[0][5], Cell::Missing);
-        assert!(!table.remark.is_empty());
+        assert!(!table.remarks.is_empty());
+    }
+
+    #[test]
+    fn a_window_of_80_columns_shows_whole_addresses_and_names() {
+        let line = "id=1 addr=127.127.127.127:50000 name=inventory-sync-1 idle=70 db=0 \
+                    cmd=memory|usage user=default tot-mem=204800 tot-net-in=0 tot-net-out=0 \
+                    tot-cmds=1\n";
+        let before = sample("", line, None);
+        let now = sample("", line, Some((&before, 1)));
+        let table = clients(&Interval { before: &before, now: &now });
+        let lines = table.lines(Sorting { column: 5, is_reversed: false }, 80);
+        assert_eq!(
+            lines,
+            [
+                "address                name              command       commands/s▼     memory",
+                "127.127.127.127:50000  inventory-sync-1  memory usage            0  200.0 KiB",
+            ]
+        );
     }
 
     #[test]

@@ -2,21 +2,39 @@
 
 use crate::amount;
 use std::cmp::Ordering;
+use std::time::Duration;
+
+/// The width to which texts may be shortened in a narrow window, unless the column sets a different one.
+const TEXT_WIDTH_MIN: usize = 12;
 
 /// A column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Column {
-    pub(super) name: &'static str,
-    pub(super) is_number: bool,
+    name: &'static str,
+    is_number: bool,
+    /// Cells are never shortened to less than this.
+    width_min: usize,
+    /// If the window is too narrow, the columns with the highest rank are dropped first.
+    rank: u8,
 }
 
 impl Column {
     pub(super) const fn text(name: &'static str) -> Column {
-        Column { name, is_number: false }
+        Column { name, is_number: false, width_min: TEXT_WIDTH_MIN, rank: 0 }
     }
 
     pub(super) const fn number(name: &'static str) -> Column {
-        Column { name, is_number: true }
+        Column { name, is_number: true, width_min: usize::MAX, rank: 0 }
+    }
+
+    /// Sets the width to which texts may be shortened.
+    pub(super) const fn at_least(self, width_min: usize) -> Column {
+        Column { width_min, ..self }
+    }
+
+    /// Sets how early the column is dropped if the window is too narrow: the highest rank first.
+    pub(super) const fn dropped(self, rank: u8) -> Column {
+        Column { rank, ..self }
     }
 }
 
@@ -79,14 +97,16 @@ pub(super) struct Sorting {
 #[derive(Clone, Debug)]
 pub(super) struct Table {
     pub(super) columns: &'static [Column],
+    /// The line above the heading: what the rows are. It may be empty.
+    pub(super) title: String,
     pub(super) rows: Vec<Vec<Cell>>,
-    /// A line below the table: a reason why it is empty, or a remark.
-    pub(super) remark: String,
+    /// The parts of the line below the table, the most important first.
+    pub(super) remarks: Vec<String>,
 }
 
 impl Table {
     pub(super) fn new(columns: &'static [Column]) -> Table {
-        Table { columns, rows: Vec::new(), remark: String::new() }
+        Table { columns, title: String::new(), rows: Vec::new(), remarks: Vec::new() }
     }
 
     /// Sorts the rows, and keeps only the first `limit`. Returns the number of rows before. O(rows + limit·log limit).
@@ -131,13 +151,13 @@ impl Table {
             // The mark may move to this column, so there is always room for it.
             widest.max(self.columns[at].name.chars().count() + 1)
         };
-        let mut widths: Vec<usize> = (0..self.columns.len()).map(width).collect();
-        fit(&mut widths, self.columns, columns);
+        let shown = self.fit((0..self.columns.len()).map(width).collect(), sorting, columns);
         let line = |cells: Vec<&str>| {
             let mut line = String::new();
-            for ((cell, width), column) in cells.into_iter().zip(&widths).zip(self.columns) {
-                let cell = amount::shortened(cell, *width);
-                line.push_str(&match column.is_number {
+            for &(at, width) in &shown {
+                let cell = cells.get(at).copied().unwrap_or_default();
+                let cell = amount::shortened(cell, width);
+                line.push_str(&match self.columns[at].is_number {
                     true => format!("{cell:>width$}  "),
                     false => format!("{cell:<width$}  "),
                 });
@@ -148,21 +168,41 @@ impl Table {
         let rows = self.rows.iter().map(|row| line(row.iter().map(Cell::shown).collect()));
         [heading].into_iter().chain(rows).collect()
     }
+
+    /// The columns that are shown, and their widths. Columns are dropped until the others fit with their smallest
+    /// widths; then the widest texts are shortened.
+    fn fit(&self, mut widths: Vec<usize>, sorting: Sorting, columns: usize) -> Vec<(usize, usize)> {
+        let width_min = |at: usize| self.columns[at].width_min;
+        let mut kept: Vec<usize> = (0..widths.len()).collect();
+        while line_width(kept.iter().map(|&at| widths[at].min(width_min(at)))) > columns {
+            // The first column names the row, and the sort column explains the order of the rows.
+            let others = kept.iter().copied().filter(|&at| at > 0 && at != sorting.column);
+            // Of several columns with the highest rank, this is the rightmost.
+            let Some(dropped) = others.max_by_key(|&at| self.columns[at].rank) else { break };
+            kept.retain(|&at| at != dropped);
+        }
+        while line_width(kept.iter().map(|&at| widths[at])) > columns {
+            let long = kept.iter().copied().filter(|&at| widths[at] > width_min(at));
+            let Some(widest) = long.max_by_key(|&at| widths[at]) else { break };
+            widths[widest] -= 1;
+        }
+        kept.into_iter().map(|at| (at, widths[at])).collect()
+    }
 }
 
-/// The narrowest text column, if the others leave no room.
-const TEXT_COLUMNS_MIN: usize = 12;
+/// The width of a line with columns of these widths.
+fn line_width(widths: impl Iterator<Item = usize>) -> usize {
+    widths.map(|width| width + 2).sum::<usize>().saturating_sub(2)
+}
 
-/// Reduces the widths of the widest text columns until the table fits.
-fn fit(widths: &mut [usize], kinds: &[Column], columns: usize) {
-    loop {
-        let total: usize = widths.iter().map(|width| width + 2).sum::<usize>().saturating_sub(2);
-        let texts = (0..widths.len()).filter(|at| !kinds[*at].is_number);
-        let Some(widest) = texts.max_by_key(|at| widths[*at]) else { return };
-        if total <= columns || widths[widest] <= TEXT_COLUMNS_MIN {
-            return;
-        }
-        widths[widest] -= 1;
+/// A duration in its largest unit.
+pub(super) fn rough_duration(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min", seconds / 60),
+        3600..86_400 => format!("{} h", seconds / 3600),
+        _ => format!("{} d", seconds / 86_400),
     }
 }
 
@@ -204,6 +244,34 @@ mod tests {
         let sorting = Sorting { column: 0, is_reversed: false };
         assert_eq!(rows.lines(sorting, 22)[1], "a name that…      1.00");
         assert!(rows.lines(sorting, 5).iter().all(|line| line.chars().count() <= 5));
+    }
+
+    #[test]
+    fn whole_columns_are_dropped_before_texts_are_shortened() {
+        const WIDE: &[Column] = &[
+            Column::text("address").at_least(usize::MAX),
+            Column::text("user").dropped(2),
+            Column::number("rate"),
+            Column::number("idle").dropped(1),
+        ];
+        let mut rows = Table::new(WIDE);
+        let text = |text: &str| Cell::Text(text.to_owned());
+        rows.rows =
+            vec![vec![text("127.0.0.1:50000"), text("default"), Cell::rate(7.0), Cell::rate(1.0)]];
+        let by = |column| Sorting { column, is_reversed: false };
+        let heading = |column, columns| rows.lines(by(column), columns)[0].clone();
+        assert_eq!(heading(2, 38), "address          user     rate▼   idle");
+        assert_eq!(heading(2, 37), "address          rate▼   idle");
+        assert_eq!(heading(2, 28), "address          rate▼");
+        // The sort column and the first column are never dropped.
+        assert_eq!(heading(1, 28), "address          user▼");
+        assert_eq!(rows.lines(by(2), 22)[1], "127.0.0.1:50000   7.00");
+    }
+
+    #[test]
+    fn durations_have_one_unit() {
+        let of = |seconds| rough_duration(Duration::from_secs(seconds));
+        assert_eq!([of(59), of(119), of(7300), of(200_000)], ["59 s", "1 min", "2 h", "2 d"]);
     }
 
     #[test]

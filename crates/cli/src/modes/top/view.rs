@@ -13,12 +13,24 @@ const HOME: &str = "\x1b[H";
 const CLEAR_LINE: &str = "\x1b[K";
 /// Clears everything below the cursor.
 const CLEAR_BELOW: &str = "\x1b[J";
-const KEY_LINE: &str =
-    "c commands  l clients  k keys  w workers  < > sort  r reverse  p pause  ? help  q quit";
+/// The keys, the most important first. A narrow window shows as many as fit.
+const KEY_BAR: &[&str] = &[
+    "q quit",
+    "? help",
+    "c commands",
+    "l clients",
+    "s slow log",
+    "k keys",
+    "w workers",
+    "p pause",
+    "< > sort",
+    "r reverse",
+];
 const HELP: &[&str] = &[
-    "c            commands: calls, time and errors in the interval; p99 since the start of the server",
+    "c            commands: calls, time and errors, as averages of the last 10 s",
     "l            clients: CLIENT LIST, with rates if the server reports them",
-    "k            keys: hot keys from short samples with MONITOR, big keys from a scan",
+    "s            slow log: commands that took long, and the clients that sent them",
+    "k            keys: big keys from a scan, hot keys from samples with MONITOR",
     "w            workers: the threads of Brisk",
     "Tab          next table",
     "< > ← →      sort by the previous or the next column",
@@ -71,24 +83,28 @@ impl View<'_> {
         if let Some(late) = self.late {
             lines[0].insert_str(0, &format!("NO REPLY for {}  ", duration(late)));
         }
-        lines.push(String::new());
         if self.shows_help {
+            lines.push(String::new());
             lines.extend(HELP.iter().map(|line| (*line).to_owned()));
         } else {
-            // Heading, remark and key line are not rows.
+            lines.push(std::mem::take(&mut self.table.title));
+            // Title, heading, remarks and key bar are not rows.
             let room = size.rows.saturating_sub(header::LINES + 4);
             let total = self.table.sort(self.sorting, room);
             let mut table = self.table.lines(self.sorting, size.columns).into_iter();
             let heading = table.next().unwrap_or_default();
             lines.push(format!("\x1b[7m{heading:<width$}\x1b[0m", width = size.columns));
             lines.extend(table);
+            let mut remarks = std::mem::take(&mut self.table.remarks);
             let hidden = total - self.table.rows.len();
-            let mut remark = std::mem::take(&mut self.table.remark);
             if hidden > 0 {
                 let more = format!("{} more rows", grouped(hidden as u64));
-                remark = if remark.is_empty() { more } else { format!("{more}; {remark}") };
+                remarks.insert(remarks.len().min(1), more);
             }
-            lines.push(remark);
+            if self.is_paused && total == 0 {
+                remarks.insert(0, "paused: press p to continue".to_owned());
+            }
+            lines.push(fitting(&remarks, "; ", size.columns));
         }
         let mut lines: Vec<String> = lines
             .iter()
@@ -96,15 +112,32 @@ impl View<'_> {
             .collect();
         lines.truncate(size.rows.saturating_sub(1));
         lines.resize(size.rows.saturating_sub(1), String::new());
-        lines.push(cut(KEY_LINE));
+        lines.push(cut(&fitting(KEY_BAR, "  ", size.columns)));
         lines
     }
+}
+
+/// The first parts, as many as fit this number of columns, but at least one.
+fn fitting<T: AsRef<str>>(parts: &[T], separator: &str, columns: usize) -> String {
+    let mut line = String::new();
+    for part in parts.iter().map(AsRef::as_ref) {
+        let longer = match line.is_empty() {
+            true => part.to_owned(),
+            false => format!("{line}{separator}{part}"),
+        };
+        if !line.is_empty() && longer.chars().count() > columns {
+            break;
+        }
+        line = longer;
+    }
+    line
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::rows;
     use super::super::sample::tests::sample;
+    use super::super::table::Cell;
     use super::*;
 
     fn view(shows_help: bool) -> Vec<String> {
@@ -116,7 +149,7 @@ mod tests {
         let view = View {
             place: "h:1",
             interval: Some(interval),
-            table: rows::commands(&interval),
+            table: rows::commands(&interval, &interval),
             sorting: Sorting { column: 1, is_reversed: false },
             is_paused: true,
             shows_help,
@@ -130,13 +163,37 @@ mod tests {
         let lines = view(false);
         assert_eq!(lines.len(), 12);
         assert!(lines[0].starts_with("PAUSED  "), "{lines:?}");
+        assert!(lines[3].starts_with("averages of the last 1 s"), "{lines:?}");
         assert!(
             lines[4].starts_with("\x1b[7mcommand") && lines[4].contains("calls/s▼"),
             "{lines:?}"
         );
         assert!(lines[5].starts_with("c49 ") && lines[9].starts_with("c45 "), "{lines:?}");
         assert_eq!(lines[10], "44 more rows");
-        assert!(lines[11].starts_with("c commands") && lines[11].chars().count() <= 60);
+        assert_eq!(lines[11], "q quit  ? help  c commands  l clients  s slow log  k keys");
         assert!(view(true)[4].starts_with("c            commands"));
+    }
+
+    #[test]
+    fn the_first_remarks_and_keys_fit_80_columns() {
+        assert!(fitting(KEY_BAR, "  ", 80).ends_with("  p pause"));
+        assert!(HELP.iter().all(|line| line.chars().count() <= 80));
+        let paused = |rows: usize| {
+            let mut table = Table::new(rows::COMMANDS);
+            table.rows = vec![vec![Cell::rate(1.0)]; rows];
+            table.remarks = vec!["first".to_owned(), "second ".repeat(10)];
+            let view = View {
+                place: "h:1",
+                interval: None,
+                table,
+                sorting: Sorting { column: 0, is_reversed: false },
+                is_paused: true,
+                shows_help: false,
+                late: None,
+            };
+            view.lines(Size { rows: 24, columns: 80 })
+        };
+        assert_eq!(paused(30)[22], "first; 13 more rows");
+        assert_eq!(paused(0)[5], "paused: press p to continue; first");
     }
 }

@@ -173,7 +173,7 @@ pub(super) const CLUSTERS: Section = Section {
     ],
 };
 
-/// An option that prints a text about the program.
+/// An option that prints information about the program.
 const fn prints(names: &'static [&'static str], text: &'static str, info: InfoRequest) -> Row {
     let (old_names, completed) = (&[], Completed::Nothing);
     Row { names, old_names, value: "", completed, text, does: OptionAction::Prints(info) }

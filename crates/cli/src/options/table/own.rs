@@ -60,9 +60,10 @@ impl Mode {
     }
 }
 
-const TABLES: [(&str, TopTable); 4] = [
+const TABLES: [(&str, TopTable); 5] = [
     ("commands", TopTable::Commands),
     ("clients", TopTable::Clients),
+    ("slowlog", TopTable::SlowLog),
     ("keys", TopTable::Keys),
     ("workers", TopTable::Workers),
 ];
@@ -73,10 +74,10 @@ pub(super) const OWN: Section = Section {
         Row::value(
             &["--table"],
             "<name>",
-            "The first table of top: commands, clients, keys or workers (commands).",
+            "The first table of top: commands, clients, slowlog, keys or workers (commands).",
             table,
         )
-        .completed(Completed::Word(&["commands", "clients", "keys", "workers"])),
+        .completed(Completed::Word(&["commands", "clients", "slowlog", "keys", "workers"])),
         Row::flag(
             &["--all"],
             "peek shows the whole value; the default is the beginning.",
@@ -96,8 +97,9 @@ pub(super) const OWN: Section = Section {
 fn table(options: &mut Options, words: &mut Words) -> Result<(), ArgsError> {
     let name = words.text();
     let found = TABLES.iter().find(|(known, _)| *known == name);
-    let unknown =
-        format!("Unknown table '{name}' (valid: 'commands', 'clients', 'keys', 'workers')\n");
+    let unknown = format!(
+        "Unknown table '{name}' (valid: 'commands', 'clients', 'slowlog', 'keys', 'workers')\n"
+    );
     options.top_table = found.ok_or(ArgsError::Because(unknown))?.1;
     Ok(())
 }
