@@ -273,10 +273,34 @@ fn the_most_requested_keys_are_found_in_samples_of_the_requests() {
         sorted == expected && names[0] == "hot"
     });
     assert!(is_found, "{text}");
-    console.browser.click("main button", Some("Stop"));
+    console.browser.click("main button", Some("Stop sampling"));
     wait_until("the last sample to end", || {
         !client.cmd("CLIENT LIST").text().contains("name=console-monitor")
     });
+    console.close();
+}
+
+#[test]
+fn a_stopped_memory_scan_continues() {
+    const LOAD: &str = "main .toolbar label:nth-of-type(2) select";
+    let launch = with_workers(2).set("enable-debug-command", "local");
+    let Some(mut console) = Console::open("http", launch) else { return };
+    console.wait_until_live();
+    let mut client = console.server.connect();
+    assert_eq!(client.cmd("DEBUG POPULATE 199999").text(), "OK");
+    client.call(&[b"SET".as_slice(), b"biggest", &vec![b'x'; 1 << 20]]);
+    console.browser.wait_for(&format!("{}.startsWith('200')", value_of("Keys")));
+    console.view("Memory");
+    console.browser.choose(LOAD, "9");
+    console.browser.click("main button", Some("Scan"));
+    console.browser.wait_for("shows('main .note', 'scanning: ') && count('main tbody tr') > 0");
+    console.browser.wait_for("shows('main .note', 'keys that were read so far')");
+    console.browser.click("main button", Some("Stop scan"));
+    console.browser.wait_for("shows('main .note', 'stopped: ') && find('main button', 'Continue')");
+    console.browser.choose(LOAD, "0");
+    console.browser.click("main button", Some("Continue"));
+    console.browser.wait_for("shows('main .note', 'complete: 200,000 keys')");
+    console.browser.wait_for("shows('main tbody tr:first-child', 'biggest')");
     console.close();
 }
 

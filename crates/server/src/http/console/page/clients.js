@@ -79,6 +79,7 @@ export function createClients(app) {
   const place = el('div');
   const total = {};
   let by = '';
+  let linked = ''; // the filter of the last link
   let table = null;
   let clients = [];
   let before = { time: 0, totals: new Map() };
@@ -137,7 +138,10 @@ export function createClients(app) {
   return {
     element: el('div', { class: 'view' }, el('div', { class: 'toolbar' }, labeled('Filter', filter), labeled('Group by', grouping), summary), message.element, place),
     show(rest) {
+      // The filter of a link to one client ends with the next visit; one that was typed stays.
       if (rest) filter.value = decoded(rest);
+      else if (filter.value === linked) filter.value = '';
+      linked = decoded(rest);
       before = { time: 0, totals: new Map() };
       build();
       poll.start();

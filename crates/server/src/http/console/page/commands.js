@@ -11,7 +11,7 @@ import * as format from '/console/format.js';
 
 const COLUMNS = [
   textColumn('name', 'Command'),
-  numberColumn('share', 'Share of time', format.percent, { share: (row) => row.share / 100 }),
+  numberColumn('share', 'Share of command time', format.percent, { share: (row) => row.share / 100 }),
   numberColumn('calls', 'Calls/s', format.perSecond),
   numberColumn('perCall', 'Per call', format.micros),
   numberColumn('p50', 'p50', format.micros), numberColumn('p99', 'p99', format.micros),

@@ -1,6 +1,7 @@
 // The health line: what is wrong now, most severe first, each with the view that shows more.
 
 import * as format from '/console/format.js';
+import { preview } from '/console/bytes.js';
 import { pairs } from '/console/store.js';
 import { recentCommands } from '/console/commandstats.js';
 
@@ -106,7 +107,7 @@ function cluster({ cluster: info }, add) {
 }
 
 function load(store, watch, add) {
-  if (watch.slow > 0) add(WARN, `${watch.slow >= 128 ? 'At least ' : ''}${format.plural(watch.slow, 'command')} in the slow log from the last minute.`, 'commands/slowlog');
+  slowCommands(watch.slow, add);
   const workers = store.last()?.workers ?? [];
   workers.forEach((_, at) => {
     const busy = store.recent((sample) => sample.workers?.[at], 10);
@@ -118,6 +119,12 @@ function load(store, watch, add) {
   if (top && top.share > 50 && top.usec > 200_000) {
     add(NOTE, `${top.name} takes ${format.percent(top.share)} of the time of all commands: ${format.perSecond(top.calls)}, ${format.micros(top.perCall)} per call.`, 'commands');
   }
+}
+
+function slowCommands({ count, longest }, add) {
+  if (count === 0) return;
+  const command = longest.args.slice(0, 2).map((arg) => preview(arg, 40)).join(' ');
+  add(WARN, `${count >= 128 ? 'At least ' : ''}${format.plural(count, 'command')} in the slow log from the last minute. The longest: ${command}, ${format.micros(longest.usec)}, client ${longest.name || longest.address}.`, 'commands/slowlog');
 }
 
 function mostFrequentError(store) {

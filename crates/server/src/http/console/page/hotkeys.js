@@ -129,7 +129,7 @@ export function createHotKeys(app) {
     empty: 'Sample the requests to fill this table. Each second, MONITOR runs for a tenth of a second.',
   });
   const start = button('Sample requests', run, { class: 'primary' });
-  const stop = button('Stop', () => { sample.isRunning = false; }, { hidden: true });
+  const stop = button('Stop sampling', () => { sample.isRunning = false; }, { hidden: true });
   let sample = null;
 
   async function step() {

@@ -12,6 +12,8 @@ const PAGE_KEYS = 100;
 const SCAN_COUNT = 500;
 // Earlier pages that can be shown again.
 const PAGES_MAX = 20;
+// While a search has not filled a page, new names are shown this often.
+const SHOW_FOUND_MS = 1000;
 const DATABASES_MIN = 16;
 const TYPES = ['string', 'hash', 'list', 'set', 'zset', 'stream'];
 
@@ -133,6 +135,8 @@ function createList(app) {
   const next = button('Next', forward);
   let current = null;
   let shown = 0;
+  let foundShown = 0;
+  let isShowingFound = false;
 
   const bar = el('form', { class: 'toolbar', role: 'search', method: 'dialog', onsubmit: (event) => { event.preventDefault(); begin(); } },
     labeled('Database', databases), labeled('Name', input, { class: 'field grow' }), labeled('Type', types),
@@ -149,6 +153,7 @@ function createList(app) {
     if (current) current.isStopped = true;
     const search = new Search(session, { db: app.db, text: input.value, type: types.value });
     current = search;
+    table.setEmpty('No key found yet.');
     table.update([]);
     if (!await message.attempt(() => search.begin()) || search !== current) return;
     // A key with exactly this name is shown before the search for others.
@@ -163,6 +168,7 @@ function createList(app) {
       return;
     }
     setRunning(true);
+    foundShown = performance.now();
     const isFound = await message.attempt(() => search.next(() => showProgress(search)));
     if (search !== current) return;
     setRunning(false);
@@ -184,12 +190,26 @@ function createList(app) {
     shown = now;
     progress.value = search.total > 0 ? search.scanned() / search.total : 1;
     setText(status, `${search.found.length} found, ${search.describe()}`);
+    if (now - foundShown > SHOW_FOUND_MS) showFound(search);
+  }
+
+  // Shows the names of an incomplete page, so that a search in many keys shows the first ones early.
+  async function showFound(search) {
+    if (isShowingFound || search.found.length === 0) return;
+    isShowingFound = true;
+    await message.attempt(async () => {
+      const rows = await describeKeys(session, search.db, search.found.slice(0, PAGE_KEYS));
+      if (search === current && search.found.length > 0) table.update(rows);
+    });
+    isShowingFound = false;
+    foundShown = performance.now();
   }
 
   async function show(at) {
     const search = current;
     search.at = at;
     const names = search.pages[at] ?? [];
+    table.setEmpty(search.isComplete ? 'No key found.' : 'No key found yet.');
     await message.attempt(async () => {
       const rows = await describeKeys(session, search.db, names);
       if (search === current) table.update(rows);

@@ -32,7 +32,7 @@ const byId = (id) => document.getElementById(id);
 const store = new Store();
 const session = new Session({ retry: true, onState: showState, onEvent: applyEvent });
 // What all views share. `watch` is what the health line shows in addition to INFO; `db` is the selected database.
-const app = { store, session, db: 0, watch: { waitingMs: 0, silentMs: 0, error: '', slow: 0, cluster: null } };
+const app = { store, session, db: 0, watch: { waitingMs: 0, silentMs: 0, error: '', slow: { count: 0, longest: null }, cluster: null } };
 const login = createLogin(session, closeLogin);
 const views = new Map();
 const links = new Map();
@@ -146,7 +146,8 @@ async function watch() {
   if (Date.now() - watched < WATCH_MS || store.isDenied) return;
   watched = Date.now();
   const entries = await session.call('SLOWLOG', 'GET', 128).catch(() => []);
-  app.watch.slow = entries.map(parseEntry).filter(({ time }) => time > Date.now() / 1000 - 60).length;
+  const recent = entries.map(parseEntry).filter(({ time }) => time > Date.now() / 1000 - 60);
+  app.watch.slow = { count: recent.length, longest: recent.sort((a, b) => b.usec - a.usec)[0] ?? null };
   if (store.text('cluster_enabled') !== '1') return;
   app.watch.cluster = await clusterInfo(session).catch(() => null);
 }

@@ -19,6 +19,8 @@ const BATCH_KEYS_MAX = 2000;
 const BATCH_MS = 50;
 const TOP_KEYS = 100;
 const DRAW_MS = 500;
+// The time left is estimated from this number of the latest drawings.
+const MARKS_MAX = 20;
 // The pause after each batch, in relation to the time that the batch took.
 const LOADS = [['9', 'low'], ['2', 'medium'], ['0', 'high']];
 
@@ -38,7 +40,8 @@ class Top {
   }
 }
 
-// Reads the sizes of all keys with at most one batch in flight, and pauses between the batches.
+// Reads the sizes of all keys with at most one batch in flight, and pauses between the batches. A stopped scan can be
+// continued.
 class MemoryScan {
   constructor(session, databases, load, withFrequency) {
     Object.assign(this, { session, databases, load, withFrequency });
@@ -46,34 +49,40 @@ class MemoryScan {
     this.hottest = new Top((row) => row.frequency);
     this.patterns = new Patterns();
     this.total = databases.reduce((sum, [, keys]) => sum + keys, 0);
-    Object.assign(this, { keys: 0, bytes: 0, isRunning: true, isComplete: false, batch: BATCH_KEYS_MIN, began: performance.now() });
+    Object.assign(this, { keys: 0, bytes: 0, isRunning: false, isComplete: false, batch: BATCH_KEYS_MIN, marks: [] });
+    // The position: the database, the cursor of SCAN (null at the end of the database), and names that SCAN returned.
+    Object.assign(this, { at: 0, cursor: '0', names: [] });
   }
 
+  // Scans until the end, or until `isRunning` is set to false.
   async run() {
-    for (const [db] of this.databases) await this.runIn(db);
-    this.isComplete = this.isRunning;
-  }
-
-  // Each round trip reads the properties of one batch of keys, and the names of the next one.
-  async runIn(db) {
-    let cursor = '0';
-    let names = [];
-    do {
+    Object.assign(this, { isRunning: true, marks: [] });
+    while (this.isRunning && this.at < this.databases.length) {
       const began = performance.now();
-      const batch = names.splice(0, this.batch);
-      const isScanning = names.length === 0 && cursor !== null;
-      const replies = await this.session.pipelineIn(db, [...batch.flatMap((name) => this.commands(name)), ...(isScanning ? [['SCAN', cursor, 'COUNT', this.batch]] : [])]);
-      if (isScanning) {
-        const [scanned] = check(replies.splice(-1));
-        cursor = plain(scanned[0]) === '0' ? null : scanned[0];
-        names = scanned[1];
-      }
-      this.count(db, batch, replies);
+      await this.step();
       const took = performance.now() - began;
       const next = took < BATCH_MS ? this.batch * 2 : this.batch / 2;
       this.batch = Math.round(Math.min(BATCH_KEYS_MAX, Math.max(BATCH_KEYS_MIN, next)));
       await pause(Math.max(1, Math.min(2000, this.load * took)));
-    } while ((cursor !== null || names.length > 0) && this.isRunning);
+    }
+    this.isComplete = this.at === this.databases.length;
+  }
+
+  // One round trip reads the properties of a batch of keys, and the names of the next batch. If it fails, the position
+  // does not change.
+  async step() {
+    const [db] = this.databases[this.at];
+    const [batch, rest] = [this.names.slice(0, this.batch), this.names.slice(this.batch)];
+    const isScanning = rest.length === 0 && this.cursor !== null;
+    const replies = await this.session.pipelineIn(db, [...batch.flatMap((name) => this.commands(name)), ...(isScanning ? [['SCAN', this.cursor, 'COUNT', this.batch]] : [])]);
+    this.names = rest;
+    if (isScanning) {
+      const [scanned] = check(replies.splice(-1));
+      this.cursor = plain(scanned[0]) === '0' ? null : scanned[0];
+      this.names = scanned[1];
+    }
+    this.count(db, batch, replies);
+    if (this.cursor === null && this.names.length === 0) Object.assign(this, { at: this.at + 1, cursor: '0' });
   }
 
   commands(name) {
@@ -95,9 +104,14 @@ class MemoryScan {
     });
   }
 
-  // The time until the end of the scan, if it continues as before.
+  // The time until the end of the scan, if it continues as in the last seconds. Called for each drawing.
   secondsLeft() {
-    return this.keys > 0 ? ((performance.now() - this.began) / 1000) * Math.max(0, this.total / this.keys - 1) : NaN;
+    const now = { time: performance.now(), keys: this.keys };
+    this.marks.push(now);
+    if (this.marks.length > MARKS_MAX) this.marks.shift();
+    const [first] = this.marks;
+    const perSecond = (1000 * (now.keys - first.keys)) / (now.time - first.time);
+    return perSecond > 0 ? Math.max(0, this.total - this.keys) / perSecond : NaN;
   }
 }
 
@@ -142,8 +156,10 @@ export function createMemory(app) {
   const progress = el('progress', { max: 1, hidden: true, 'aria-label': 'Progress of the scan' });
   const databases = el('select');
   const load = select(LOADS, '2', (value) => { if (scan) scan.load = Number(value); });
-  const start = button('Scan', run, { class: 'primary' });
-  const stop = button('Stop', () => { scan.isRunning = false; }, { hidden: true });
+  const start = button('Scan', begin, { class: 'primary' });
+  const stop = button('Stop scan', () => { scan.isRunning = false; }, { hidden: true });
+  const resume = button('Continue', run, { hidden: true });
+  const biggestNote = el('p', { class: 'note' });
   const total = () => scan?.bytes || 1;
   const columns = keyColumns(app).slice(0, -1).map((column) => (column.id === 'bytes' ? { ...column, ...shareOf(total) } : column));
   const empty = 'Scan the keys to fill this table. The scan reads TYPE, PTTL and MEMORY USAGE of each key.';
@@ -168,21 +184,31 @@ export function createMemory(app) {
     progress.value = share;
     progress.hidden = !scan.isRunning;
     stop.hidden = !scan.isRunning;
+    resume.hidden = scan.isRunning || scan.isComplete;
     start.disabled = scan.isRunning;
+    setText(start, scan.isRunning ? 'Scan' : 'Scan again');
+    setText(biggestNote, scan.isComplete ? '' : `The biggest of the ${format.count(scan.keys)} keys that were read so far.`);
     const state = scan.isRunning ? 'scanning' : scan.isComplete ? 'complete' : 'stopped';
     const part = scan.isComplete ? '' : ` of ${format.count(scan.total)} (${format.percent(100 * share)})`;
-    const left = scan.isRunning && scan.keys > 0 ? `, about ${format.seconds(scan.secondsLeft())} left` : '';
+    const seconds = scan.isRunning ? scan.secondsLeft() : NaN;
+    const left = seconds >= 0 ? `, about ${format.seconds(seconds)} left` : '';
     setText(status, `${state}: ${format.count(scan.keys)}${part} keys, ${format.bytes(scan.bytes)}${left}`);
   }
 
-  async function run() {
+  async function begin() {
     const all = store.databases();
     const chosen = databases.value === 'all' ? all : [all.find(([db]) => String(db) === databases.value) ?? [Number(databases.value), NaN]];
     scan = new MemoryScan(session, chosen, Number(load.value), isLfu());
+    await run();
+  }
+
+  async function run() {
+    scan.isRunning = true;
+    scan.load = Number(load.value);
     const timer = setInterval(draw, DRAW_MS);
     draw();
     await message.attempt(async () => {
-      if (Number.isNaN(scan.total)) scan.total = await session.callIn(chosen[0][0], 'DBSIZE');
+      if (Number.isNaN(scan.total)) scan.total = await session.callIn(scan.databases[0][0], 'DBSIZE');
       await scan.run();
     });
     scan.isRunning = false;
@@ -198,14 +224,14 @@ export function createMemory(app) {
 
   const page = (...content) => ({ element: el('div', { class: 'view' }, content), show() {}, hide() {} });
   const pages = tabs('Memory', 'memory', [
-    { id: '', title: 'Biggest keys', view: page(biggest.element) },
+    { id: '', title: 'Biggest keys', view: page(biggestNote, biggest.element) },
     { id: 'patterns', title: 'By pattern', view: page(patterns.element) },
     { id: 'hot', title: 'Hot keys', view: { ...page(hotKeys.element, frequencies), hide: hotKeys.stop } },
     { id: 'report', title: 'Server report', view: createServerReport(app) },
   ]);
 
   return {
-    element: el('div', { class: 'view' }, el('div', { class: 'toolbar' }, labeled('Database', databases), labeled('Load on the server', load), start, stop, progress, status), message.element, pages.element),
+    element: el('div', { class: 'view' }, el('div', { class: 'toolbar' }, labeled('Database', databases), labeled('Load on the server', load), start, stop, resume, progress, status), message.element, pages.element),
     show(rest) {
       if (!scan?.isRunning) listDatabases();
       // The server counts accesses only with an LFU policy.

@@ -22,6 +22,11 @@ export class Table {
     this.markSorted();
   }
 
+  // Changes the text that a table without rows shows.
+  setEmpty(text) {
+    setText(this.empty, text);
+  }
+
   head(column) {
     const properties = { scope: 'col', class: column.number ? 'number' : false, title: column.title || false };
     if (!column.sort) return el('th', properties, column.label);
