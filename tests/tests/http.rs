@@ -369,7 +369,7 @@ fn every_metric_of_the_dashboard_is_in_a_real_response() {
             assert!(shown.iter().any(is_there), "{name} is in no answer");
         }
     }
-    // The metrics of the exporter's published dashboards.
+    // The metrics that the published dashboards of redis_exporter use.
     for name in [
         "redis_blocked_clients",
         "redis_commands_duration_seconds_total",

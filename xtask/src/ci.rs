@@ -192,7 +192,7 @@ pub(crate) fn test_main(arguments: &[String]) -> Result<bool> {
                 let number = arguments.next().context("--jobs needs a number")?;
                 options.jobs = Some(number.parse().with_context(|| format!("--jobs {number}"))?);
             }
-            flag if flag.starts_with("--") => bail!("test does not know the option {flag}"),
+            flag if flag.starts_with("--") => bail!("unknown option of test: {flag}"),
             name => only.push(name),
         }
     }

@@ -107,7 +107,7 @@ pub(crate) fn step_forward() -> Result<()> {
 
 fn change_thread(program: &str, words: &[&str]) -> Result<()> {
     let thread = fs::read_link("/proc/thread-self")?;
-    let id = thread.file_name().context("the name of this thread")?;
+    let id = thread.file_name().context("/proc/thread-self has no thread ID")?;
     let done = Command::new(program).args(words).arg(id).output()?;
     if !done.status.success() {
         bail!("{program}: {}", String::from_utf8_lossy(&done.stderr));

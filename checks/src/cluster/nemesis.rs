@@ -161,7 +161,7 @@ impl Nemesis {
             self.end(fault);
         }
         let progresses = clients.all_progress(SETTLED_WITHIN);
-        ensure!(progresses, "a shard is not served\n{}", self.nodes.logs());
+        ensure!(progresses, "a shard does not serve requests\n{}", self.nodes.logs());
         for key in KEYS {
             self.nodes.shard_of(key)?;
         }

@@ -330,7 +330,8 @@ const CLUSTER: &[Difference] = &[
         commands: &["cluster|set-config-epoch", "cluster|bumpepoch", "cluster|saveconfig"],
         text: "A single document, the topology, determines which node serves each slot. Nodes \
                cannot disagree about slots, and there are no epochs to repair. SET-CONFIG-EPOCH, \
-               BUMPEPOCH and SAVECONFIG reply OK and change nothing.",
+               BUMPEPOCH and SAVECONFIG change nothing. BUMPEPOCH replies STILL, and the others \
+               reply OK.",
     },
     Difference {
         commands: &[],

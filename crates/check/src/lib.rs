@@ -5,9 +5,9 @@
 //! - [`aof`]: `brisk-check-aof`, with those of redis-check-aof.
 //! - [`report`]: the output that both tools share.
 //!
-//! Both tools judge a file as a server that loads it would. Redis's tools check batches and files
-//! of later versions less closely, so their verdicts differ. `docs/design/aof-format.md` lists the
-//! differences.
+//! Both tools detect the same damage as a server that loads the file. Redis's tools check batches
+//! and files of later versions less closely, so their verdicts differ. `docs/design/aof-format.md`
+//! lists the differences.
 #![forbid(unsafe_code)]
 
 pub mod aof;

@@ -81,7 +81,7 @@ async fn blackhole(name: &str, settings: impl Fn(Builder) -> Builder, most: &str
         recovered.push(begun.elapsed().as_secs_f64() * 1000.0);
         over.store(true, Ordering::Relaxed);
         for caller in callers {
-            caller.await.expect("it holds");
+            caller.await.expect("the task does not panic");
         }
     }
     row(&format!("{name}: noticed"), detected, " s", most);
@@ -114,7 +114,7 @@ async fn one_bad_node() {
         cluster.node(0).signal("CONT");
         for call in stuck {
             // These calls may or may not have hung. Only the other requests are measured.
-            let _ = call.await.expect("it holds");
+            let _ = call.await.expect("the task does not panic");
         }
         ratios.push(during / before);
     }
@@ -140,7 +140,7 @@ async fn latencies(db: &Client, keys: &[String]) -> f64 {
         .collect();
     let mut all = Vec::new();
     for caller in callers {
-        all.extend(caller.await.expect("it holds"));
+        all.extend(caller.await.expect("the task does not panic"));
     }
     all.sort_by(f64::total_cmp);
     all[all.len() * 99 / 100]

@@ -183,7 +183,7 @@ fn authorities(named: &[Pem]) -> Result<RootCertStore> {
         let _ = store.add_parsable_certificates(system.certs);
         if store.is_empty() {
             let why = system.errors.first().map(|error| format!(": {error}")).unwrap_or_default();
-            return Err(invalid(format!("TLS: the system has no trusted authorities{why}")));
+            return Err(invalid(format!("TLS: the system has no trusted root certificates{why}")));
         }
     }
     Ok(store)

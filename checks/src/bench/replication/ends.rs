@@ -41,7 +41,7 @@ impl Drain {
         drain.offset = offset.and_then(|text| text.parse().ok()).context("no full copy")?;
         let length = drain.line()?;
         let length = length.strip_prefix('$').and_then(|text| text.parse().ok());
-        let length: u64 = length.context("the length of the dataset")?;
+        let length: u64 = length.context("the primary sent no length of the dataset")?;
         let copied = std::io::copy(&mut (&mut drain.reader).take(length), &mut std::io::sink())?;
         ensure!(copied == length, "the dataset ends early");
         drain.acknowledge()?;

@@ -253,7 +253,7 @@ fn commands(part: &Part, mut each: impl FnMut(Placed<'_>)) -> Result<(), Reason>
             Ok(None) => return Ok(()),
             Err(error) => {
                 return Err(Reason::Fault(format!(
-                    "{error}; the commands before it were executed"
+                    "{error}; the commands before the error were executed"
                 )));
             }
         }

@@ -198,7 +198,7 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Experiment>, String> {
         let found = EXPERIMENTS.iter().find(|one| one.name.eq_ignore_ascii_case(name));
         found.ok_or_else(|| {
             let all: Vec<&str> = EXPERIMENTS.iter().map(|one| one.name).collect();
-            format!("there is no experiment \"{name}\"; there are {}", all.join(", "))
+            format!("there is no experiment \"{name}\"; the experiments are {}", all.join(", "))
         })
     };
     names.iter().map(named).collect()

@@ -36,7 +36,8 @@ fn line(out: &mut Vec<u8>, parts: &[&[u8]]) {
     out.push(b'\n');
 }
 
-/// Appends the number of an element, padded to the width of the last one. All except the first begin with the prefix.
+/// Appends the number of an element, padded to the width of the largest number. The prefix precedes every number except
+/// the first.
 fn number(out: &mut Vec<u8>, at: usize, width: usize, mark: char, prefix: &str) {
     let prefix = if at == 0 { "" } else { prefix };
     // Writing to memory cannot fail.

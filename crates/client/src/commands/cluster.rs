@@ -42,7 +42,7 @@ pub fn cluster_addslotsrange(slot_ranges: impl ToArgs) -> Command<(), ()> {
     Command::typed(request)
 }
 
-/// Raises the configuration epoch.
+/// Returns the epoch of the topology, and does not change it.
 ///
 /// `CLUSTER BUMPEPOCH`
 ///
@@ -51,7 +51,7 @@ pub fn cluster_bumpepoch() -> Command<(), String> {
     Command::typed(Request::new("CLUSTER BUMPEPOCH", PLAIN))
 }
 
-/// Returns the number of failure reports of a node.
+/// Returns 0, because nodes do not send failure reports.
 ///
 /// `CLUSTER COUNT-FAILURE-REPORTS node-id`
 ///
@@ -166,7 +166,7 @@ pub fn cluster_keyslot(key: impl ToArg) -> Command<(), i64> {
     Command::typed(request)
 }
 
-/// Shows the connections to other nodes.
+/// Returns an empty array, because there is no cluster bus.
 ///
 /// `CLUSTER LINKS`
 ///

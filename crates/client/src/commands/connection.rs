@@ -142,7 +142,7 @@ pub fn client_no_evict(enabled: types::Switch) -> Command<(), ()> {
     Command::typed(request)
 }
 
-/// Sets whether commands of the connection update the access times of keys.
+/// With ON, commands of the connection do not update the access times of keys.
 ///
 /// `CLIENT NO-TOUCH <ON | OFF>`
 ///

@@ -168,7 +168,7 @@ pub fn object_help() -> Command<(), Vec<String>> {
     Command::typed(Request::new("OBJECT HELP", PLAIN))
 }
 
-/// Returns the time in seconds since the last access of a key.
+/// Returns the time in seconds since the last access to a key.
 ///
 /// `OBJECT IDLETIME key`
 ///

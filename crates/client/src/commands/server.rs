@@ -528,7 +528,7 @@ pub fn module_load(path: impl ToArg) -> Command<(), ()> {
     Command::typed(request)
 }
 
-/// Always fails: modules with settings are not supported.
+/// Always fails: modules are not supported.
 ///
 /// `MODULE LOADEX path [CONFIG name value …] [ARGS arg …]`
 ///
@@ -662,11 +662,11 @@ pub fn role<T>() -> Command<(), T> {
     Command::typed(Request::new("ROLE", PLAIN))
 }
 
-/// Saves the dataset to its file while all other clients are blocked.
+/// Saves the dataset to the RDB file while all other clients are blocked.
 ///
 /// `SAVE`
 ///
-/// O(N) with N keys in all databases. Since Redis 1.0.0. Errors: those of the server.
+/// O(N) in the number of keys in all databases. Since Redis 1.0.0. Errors: those of the server.
 pub fn save() -> Command<(), ()> {
     Command::typed(Request::new("SAVE", PLAIN))
 }

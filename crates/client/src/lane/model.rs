@@ -323,9 +323,9 @@ fn two_concurrent_callers_get_their_own_replies_even_after_partial_writes() {
             let driver = resting(&lane, &wires);
             let other = request_in_thread(&lane, "B");
             request(&lane, "A").expect("nothing is lost");
-            other.join().expect("it holds").expect("nothing is lost");
+            other.join().expect("the thread does not panic").expect("nothing is lost");
             lane.close();
-            driver.join().expect("it holds");
+            driver.join().expect("the thread does not panic");
             let (mut letters, is_cut) = wires[0].letters();
             assert!(!is_cut);
             letters.retain(|letter| letter != 'B');
@@ -356,9 +356,9 @@ fn a_connection_lost_during_a_callers_own_write_completes_each_call_once() {
             let driver = resting(&lane, &wires);
             let caller = request_in_thread(&lane, "A");
             wires[0].lose();
-            let result = caller.join().expect("it holds");
+            let result = caller.join().expect("the thread does not panic");
             lane.close();
-            driver.join().expect("it holds");
+            driver.join().expect("the thread does not panic");
             agree(result, 'A', &wires);
         });
     }
@@ -373,9 +373,9 @@ fn a_connection_lost_while_callers_queue_completes_each_call_once() {
             let driver = resting(&lane, &wires);
             let other = request_in_thread(&lane, "B");
             let mine = request(&lane, "A");
-            let theirs = other.join().expect("it holds");
+            let theirs = other.join().expect("the thread does not panic");
             lane.close();
-            driver.join().expect("it holds");
+            driver.join().expect("the thread does not panic");
             agree(mine, 'A', &wires);
             agree(theirs, 'B', &wires);
         });
@@ -390,9 +390,9 @@ fn the_first_replies_to_a_batch_may_arrive_before_the_whole_batch_was_sent() {
             let driver = resting(&lane, &wires);
             let other = request_in_thread(&lane, "C");
             request(&lane, "AB").expect("nothing is wrong with that");
-            other.join().expect("it holds").expect("nothing is wrong with that");
+            other.join().expect("the thread does not panic").expect("nothing is wrong with that");
             lane.close();
-            driver.join().expect("it holds");
+            driver.join().expect("the thread does not panic");
             let (letters, is_cut) = wires[0].letters();
             assert!(!is_cut && matches!(letters.as_str(), "ABC" | "CAB"), "{letters}");
         });
@@ -422,9 +422,9 @@ fn a_reply_to_a_partially_sent_request_shifts_no_other_reply() {
                 thread::spawn(move || request(&lane, "B"))
             };
             request(&lane, "A");
-            other.join().expect("it holds");
+            other.join().expect("the thread does not panic");
             lane.close();
-            driver.join().expect("it holds");
+            driver.join().expect("the thread does not panic");
         });
     }
 }
@@ -441,7 +441,7 @@ fn an_abandoned_slot_gives_no_other_call_a_wrong_reply() {
             request(&lane, "B").expect("nothing is lost");
             request(&lane, "C").expect("nothing is lost");
             lane.close();
-            driver.join().expect("it holds");
+            driver.join().expect("the thread does not panic");
             assert_eq!(wires[0].letters(), ("ABC".to_owned(), false));
         });
     }
@@ -455,11 +455,11 @@ fn a_lane_that_is_closed_at_any_moment_completes_all_calls() {
             let driver = resting(&lane, &wires);
             let caller = request_in_thread(&lane, "A");
             lane.close();
-            if let Err(error) = caller.join().expect("it holds") {
+            if let Err(error) = caller.join().expect("the thread does not panic") {
                 assert_eq!(error.kind(), Kind::Closed);
                 assert!(error.maybe_applied() || times(&wires, 'A') == 0);
             }
-            driver.join().expect("it holds");
+            driver.join().expect("the thread does not panic");
         });
     }
 }
@@ -482,9 +482,9 @@ fn a_request_that_was_not_sent_before_its_timeout_is_never_sent() {
             let submits = |letter| submit(&lane, letter, &bell).expect("it is open");
             let (mine, theirs) = (submits("A"), submits("B"));
             let (mine, theirs) = (wait_for_reply(mine, &bell), wait_for_reply(theirs, &bell));
-            clock.join().expect("it holds");
+            clock.join().expect("the thread does not panic");
             lane.close();
-            driver.join().expect("it holds");
+            driver.join().expect("the thread does not panic");
             let (_, is_cut) = wires[0].letters();
             for (result, letter) in [(mine, 'A'), (theirs, 'B')] {
                 let times = times(&wires, letter);
@@ -508,9 +508,9 @@ fn a_call_that_waits_for_room_gets_it() {
         let driver = resting(&lane, &wires);
         let other = request_in_thread(&lane, "B");
         request(&lane, "A").expect("nothing is lost");
-        other.join().expect("it holds").expect("nothing is lost");
+        other.join().expect("the thread does not panic").expect("nothing is lost");
         lane.close();
-        driver.join().expect("it holds");
+        driver.join().expect("the thread does not panic");
         assert_eq!((times(&wires, 'A'), times(&wires, 'B')), (1, 1));
     });
 }
@@ -544,7 +544,7 @@ fn request_from_pool(pool: &Pool, letters: &str) -> Result<()> {
 fn end_pool(pool: &Pool, lanes: &[Arc<Shared>; 2], drivers: [thread::JoinHandle<()>; 2]) {
     pool.close();
     lanes.iter().for_each(|lane| lane.close());
-    drivers.into_iter().for_each(|driver| driver.join().expect("it holds"));
+    drivers.into_iter().for_each(|driver| driver.join().expect("the thread does not panic"));
 }
 
 #[test]
@@ -573,7 +573,7 @@ fn a_piece_in_a_pool_is_still_sent_after_its_first_lane_is_lost() {
         let drivers = [resting(&lanes[0], &first), resting(&lanes[1], &second)];
         let result = request_from_pool(&pool, "A");
         end_pool(&pool, &lanes, drivers);
-        result.expect("nothing of it was sent");
+        result.expect("the first lane sent nothing");
         assert_eq!(times(&first, 'A') + times(&second, 'A'), 1);
     });
 }

@@ -129,8 +129,8 @@ pub(super) const DIRECTIVES: &[Directive] = &[
          and such buttons.",
     ),
     Directive::text("http-console-hosts", "", field!(network.http_console_hosts)).about(
-        "Host names, separated by blanks, in the URLs by which browsers may open the console. \
-         Addresses and localhost are always allowed.",
+        "Host names that the URL of the console may contain, separated by spaces. Addresses and \
+         localhost are always allowed.",
     ),
     Directive::integer("tcp-backlog", "511", (0, INT_MAX), field!(network.tcp_backlog))
         .about(

@@ -23,7 +23,7 @@ const GROUP: usize = 32;
 /// replaced are freed. Keeping all of them until the end of loading would need as much additional
 /// memory as the tables.
 const GROUPS_PER_BOUNDARY: u64 = 8;
-/// Maximum number of names of keys without elements that are kept for the log.
+/// Maximum number of empty keys whose names are kept for the log.
 const EMPTY_KEYS_MAX: usize = 10;
 
 /// Loads blocks of entries on one thread. Loaded keys are not changes: no notifications are sent.

@@ -14,7 +14,7 @@ pub struct Settings {
     in_force: ArcSwap<Config>,
     generation: AtomicU64,
     store: Mutex<Store>,
-    /// The switches of DEBUG, which change some settings.
+    /// Switches that DEBUG subcommands set. Some of them override settings.
     pub debug: DebugSwitches,
 }
 

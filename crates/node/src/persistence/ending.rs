@@ -269,8 +269,8 @@ fn report_replicas(core: &Core) {
     }
 }
 
-/// Shuts the server down, after a snapshot if one is to be saved. Does nothing if the shutdown was canceled while this
-/// worker waited for the others. O(all data) with a snapshot.
+/// Shuts the server down, after saving a snapshot if one is required. Does nothing if the shutdown was canceled while
+/// this worker waited for the others. O(all data) with a snapshot.
 ///
 /// # Errors
 /// As for [`begin`], or the shutdown was canceled.

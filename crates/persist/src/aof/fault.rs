@@ -34,7 +34,7 @@ pub enum AofError {
 
 fn next_valid_text(next_valid: Option<u64>) -> String {
     next_valid
-        .map_or_else(String::new, |at| format!("; a whole batch or command follows at byte {at}"))
+        .map_or_else(String::new, |at| format!("; a valid batch or command follows at byte {at}"))
 }
 
 impl AofError {

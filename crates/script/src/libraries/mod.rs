@@ -36,8 +36,8 @@ pub(crate) use call::type_name;
 pub use number::format_number;
 pub(crate) use number::{c_string, strtod, truncated};
 
-/// The longest string that a library creates: that of a Redis string. Tables can contain other
-/// tables many times, so a small table may have an endless result.
+/// Maximum length of a string that a library creates. Redis strings have the same limit. A table
+/// can contain another table many times, so the result for a small table may be huge.
 pub const RESULT_BYTES_MAX: usize = if cfg!(test) { 1 << 20 } else { 512 << 20 };
 
 /// The number of stack slots that Lua 5.1 gives a C function. The libraries here do not use that

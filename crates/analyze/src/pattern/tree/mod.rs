@@ -22,7 +22,7 @@ const COMMON_PART: u64 = 50;
 const FEW_WORDS_MIN: u64 = 8;
 const KEYS_PER_WORD_MIN: u64 = 4;
 
-/// The bounds on the words that are distinguished.
+/// Limits on the words that the tree distinguishes, and on the tokens of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
     /// Maximum number of different words at one position.

@@ -17,7 +17,7 @@ pub(super) fn check(old: &mut Peer, new: &mut Peer) -> Result<Vec<String>, Strin
     }
     if new.is_replica() && !new.is_replica_of(old) {
         return Err(format!(
-            "{} is a replica of another server. To stop that: brisk-cli -u {} replicaof no one",
+            "{} is a replica of another server. To promote it: brisk-cli -u {} replicaof no one",
             new.place, new.uri
         ));
     }

@@ -24,14 +24,14 @@ impl Client {
         commands::cluster_addslotsrange(slot_ranges).on(self)
     }
 
-    /// Raises the configuration epoch.
+    /// Returns the epoch of the topology, and does not change it.
     ///
     /// `CLUSTER BUMPEPOCH`
     pub fn cluster_bumpepoch(&self) -> Command<&Client, String> {
         commands::cluster_bumpepoch().on(self)
     }
 
-    /// Returns the number of failure reports of a node.
+    /// Returns 0, because nodes do not send failure reports.
     ///
     /// `CLUSTER COUNT-FAILURE-REPORTS node-id`
     pub fn cluster_count_failure_reports(&self, node_id: impl ToArg) -> Command<&Client, i64> {
@@ -112,7 +112,7 @@ impl Client {
         commands::cluster_keyslot(key).on(self)
     }
 
-    /// Shows the connections to other nodes.
+    /// Returns an empty array, because there is no cluster bus.
     ///
     /// `CLUSTER LINKS`
     pub fn cluster_links<T>(&self) -> Command<&Client, Vec<T>> {

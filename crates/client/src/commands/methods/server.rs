@@ -375,7 +375,7 @@ impl Client {
         commands::module_load(path).on(self)
     }
 
-    /// Always fails: modules with settings are not supported.
+    /// Always fails: modules are not supported.
     ///
     /// `MODULE LOADEX path [CONFIG name value …] [ARGS arg …]`
     pub fn module_loadex(&self, path: impl ToArg) -> Command<&Client, (), options::ModuleLoadex> {
@@ -424,7 +424,7 @@ impl Client {
         commands::role().on(self)
     }
 
-    /// Saves the dataset to its file while all other clients are blocked.
+    /// Saves the dataset to the RDB file while all other clients are blocked.
     ///
     /// `SAVE`
     pub fn save(&self) -> Command<&Client, ()> {

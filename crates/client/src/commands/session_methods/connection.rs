@@ -95,7 +95,7 @@ impl Session {
         commands::client_no_evict(enabled).on(self)
     }
 
-    /// Sets whether commands of the connection update the access times of keys.
+    /// With ON, commands of the connection do not update the access times of keys.
     ///
     /// `CLIENT NO-TOUCH <ON | OFF>`
     pub fn client_no_touch(&self, enabled: types::Switch) -> Command<&Session, ()> {

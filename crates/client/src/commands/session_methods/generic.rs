@@ -121,7 +121,7 @@ impl Session {
         commands::object_help().on(self)
     }
 
-    /// Returns the time in seconds since the last access of a key.
+    /// Returns the time in seconds since the last access to a key.
     ///
     /// `OBJECT IDLETIME key`
     pub fn object_idletime(&self, key: impl ToArg) -> Command<&Session, Option<i64>> {

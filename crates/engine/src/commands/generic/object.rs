@@ -112,7 +112,7 @@ const HELP: Command = Command {
 const IDLETIME: Command = Command {
     spec: Spec {
         name: "idletime",
-        summary: "Returns the time in seconds since the last access of a key.",
+        summary: "Returns the time in seconds since the last access to a key.",
         since: "2.2.3",
         ..INSPECT
     },

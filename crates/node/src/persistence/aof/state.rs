@@ -183,8 +183,9 @@ pub(super) struct Places {
 /// The metrics that INFO shows.
 #[derive(Debug, Default)]
 pub(super) struct ServerMetrics {
-    /// Bytes of all files that would be loaded: the current value, and the value after the last rewrite.
+    /// Total size of the files that would be loaded, in bytes.
     pub(super) size: AtomicU64,
+    /// The value of `size` after the last rewrite.
     pub(super) base_size: AtomicU64,
     /// True if the last write or fdatasync failed.
     pub(super) has_failed: AtomicBool,

@@ -28,7 +28,7 @@ fn set_config_epoch(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome>
 pub(super) const BUMPEPOCH: Command = Command {
     spec: Spec {
         name: "bumpepoch",
-        summary: "Raises the configuration epoch.",
+        summary: "Returns the epoch of the topology, and does not change it.",
         tips: &["nondeterministic_output"],
         ..CHANGES
     },

@@ -68,7 +68,7 @@ fn replicas(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 pub(super) const COUNT_FAILURE_REPORTS: Command = Command {
     spec: Spec {
         name: "count-failure-reports",
-        summary: "Returns the number of failure reports of a node.",
+        summary: "Returns 0, because nodes do not send failure reports.",
         complexity: "O(N) in the number of reports.",
         ..NAMES_NODE
     },
@@ -94,7 +94,7 @@ fn refusal(error: &ViewError, node: &[u8]) -> CommandError {
 pub(super) const LINKS: Command = Command {
     spec: Spec {
         name: "links",
-        summary: "Shows the connections to other nodes.",
+        summary: "Returns an empty array, because there is no cluster bus.",
         since: "7.0.0",
         complexity: "O(N) in the number of nodes.",
         tips: &["nondeterministic_output"],

@@ -12,9 +12,9 @@ const SAVE: Command = Command {
     spec: Spec {
         name: "save",
         group: Group::Server,
-        summary: "Saves the dataset to its file while all other clients are blocked.",
+        summary: "Saves the dataset to the RDB file while all other clients are blocked.",
         since: "1.0.0",
-        complexity: "O(N) with N keys in all databases",
+        complexity: "O(N) in the number of keys in all databases",
         arity: 1,
         flags: Flags::ADMIN
             .union(Flags::NOSCRIPT)

@@ -186,7 +186,7 @@ fn help(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
         "NO-EVICT (ON|OFF)",
         "    Set whether this connection is exempt from client eviction.",
         "NO-TOUCH (ON|OFF)",
-        "    Set whether commands of this connection update the access times of keys.",
+        "    With ON, commands of this connection do not update the access times of keys.",
     ]))
 }
 

@@ -226,7 +226,7 @@ fn acknowledged(call: &Call<'_>, args: &mut Args<'_>) -> Result<Option<Acknowled
 pub(super) const NO_TOUCH: Command = Command {
     spec: Spec {
         name: "no-touch",
-        summary: "Sets whether commands of the connection update the access times of keys.",
+        summary: "With ON, commands of the connection do not update the access times of keys.",
         since: "7.2.0",
         arity: 3,
         args: ON_OFF,

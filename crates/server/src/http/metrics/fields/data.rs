@@ -356,7 +356,7 @@ pub(super) const STATS: &[Row] = &[
         Counter,
         "acl_access_denied_cmd",
         "redis_acl_access_denied_cmd_total",
-        "Commands rejected by ACL rules.",
+        "Commands rejected by ACL rules because of the command itself.",
     ),
     row(
         Counter,
