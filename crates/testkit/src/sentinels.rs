@@ -122,13 +122,30 @@ impl Sentinels {
         })
     }
 
-    /// Requests a failover to a replica.
+    /// Requests a failover to a replica, and waits until the sentinel has chosen the replica.
     #[track_caller]
     pub fn hand_over(&self) {
         let mut conn = self.connect(0);
-        // For a while after a failover, a sentinel rejects requests for another one.
-        wait_until("the sentinel to begin", || {
-            conn.cmd(&format!("SENTINEL FAILOVER {SERVICE}")).to_string() == "OK"
+        let mut state = || conn.cmd(&format!("SENTINEL MASTER {SERVICE}"));
+        let address =
+            |state: &Reply| ["ip", "port"].map(|name| state.field(name).map(Reply::to_string));
+        let former = address(&state());
+        let mut requests = self.connect(0);
+        wait_until("the sentinel to choose a replica", || {
+            let state = state();
+            if address(&state) != former {
+                return true;
+            }
+            match state.field("failover-state").map(Reply::text).as_deref() {
+                // For a while after a failover, a sentinel rejects requests for another one. If it has no recent state
+                // of a replica, it ends the failover.
+                None => {
+                    requests.cmd(&format!("SENTINEL FAILOVER {SERVICE}"));
+                    false
+                }
+                Some("wait_start" | "select_slave") => false,
+                Some(_) => true,
+            }
         });
     }
 
