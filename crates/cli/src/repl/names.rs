@@ -1,5 +1,5 @@
 //! Completion of key names: the keys of the selected database that begin with the typed letters. They are requested
-//! over a separate connection, so that they do not disturb a transaction, and within a short time.
+//! over a separate connection, so that they do not disturb a transaction, and for a short time.
 
 use crate::keyspec::CommandKeys;
 use crate::options::Options;
@@ -9,8 +9,11 @@ use brisk_resp::Value;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-/// How long a completion may take.
-const TIME_MAX: Duration = Duration::from_millis(200);
+/// How long a completion scans keys.
+const SCAN_TIME: Duration = Duration::from_millis(200);
+/// How long a completion waits for a connection and for each reply. The first completion connects and reads the command
+/// table, which takes longer on a busy machine.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum number of names.
 const NAMES_MAX: usize = 100;
 /// Number of keys that a step of the scan examines.
@@ -51,15 +54,14 @@ impl KeyNames {
     /// the server does not reply in time, there are none.
     pub(super) fn complete(&mut self, typed: &str) -> Option<(usize, Vec<String>)> {
         let word = TypedWord::of(typed)?;
-        let end = Instant::now() + TIME_MAX;
         if self.session.is_none() {
             let mut options = self.options.clone()?;
-            options.timeout = Some(TIME_MAX);
+            options.timeout = Some(REPLY_TIMEOUT);
             let mut session = Session::new(options).ok()?;
             session.open().ok()?;
             self.session = Some(session);
         }
-        let found = self.names(&word, end);
+        let found = self.names(&word);
         if found.is_none() {
             // A reply may still arrive, so the connection cannot be used again.
             self.session = None;
@@ -71,7 +73,7 @@ impl KeyNames {
         Some((word.start, found?.into_iter().map(shown).collect()))
     }
 
-    fn names(&mut self, word: &TypedWord, end: Instant) -> Option<BTreeSet<Vec<u8>>> {
+    fn names(&mut self, word: &TypedWord) -> Option<BTreeSet<Vec<u8>>> {
         let session = self.session.as_mut()?;
         if self.commands.is_none() {
             self.commands = Some(CommandKeys::of(&session.request(&["COMMAND"]).ok()?));
@@ -82,7 +84,8 @@ impl KeyNames {
         }
         let pattern = [escaped(&word.begun), b"*".to_vec()].concat();
         let mut cursor = b"0".to_vec();
-        while Instant::now() < end && names.len() < NAMES_MAX {
+        let end = Instant::now() + SCAN_TIME;
+        loop {
             let reply = session
                 .request(&[&b"SCAN"[..], &cursor, b"MATCH", &pattern, b"COUNT", STEP.as_bytes()])
                 .ok()?;
@@ -90,11 +93,10 @@ impl KeyNames {
             cursor = next.as_bytes()?.to_vec();
             let keys = keys.as_slice()?.iter().filter_map(Value::as_bytes);
             names.extend(keys.take(NAMES_MAX).map(<[u8]>::to_vec));
-            if cursor == b"0" {
-                break;
+            if cursor == b"0" || names.len() >= NAMES_MAX || Instant::now() >= end {
+                return Some(names);
             }
         }
-        Some(names)
     }
 }
 
