@@ -160,6 +160,7 @@ const CLI: Layers = Layers {
         &["quote"],
         &["amount"],
         &["info"],
+        &["slowlog"],
         &["screen", "pause"],
         &["progress"],
         &["format"],

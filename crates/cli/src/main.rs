@@ -33,6 +33,7 @@ mod quote;
 mod repl;
 mod screen;
 mod session;
+mod slowlog;
 
 use about::{completions, help, manual};
 use options::{ArgsError, Mode, Options, Request};

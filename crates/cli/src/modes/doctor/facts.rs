@@ -4,11 +4,9 @@ use crate::docs::pairs;
 use crate::info::InfoFields;
 use crate::link::LinkError;
 use crate::session::Session;
+use crate::slowlog::{self, SlowEntry};
 use brisk_resp::Value;
 use std::collections::HashMap;
-
-/// Number of entries of the slow log that are read.
-const SLOW_ENTRIES: &str = "128";
 
 /// Everything that the checks need. A part that the server does not report is empty.
 #[derive(Debug, Default)]
@@ -27,13 +25,6 @@ pub(super) struct ServerFacts {
     pub(super) missing: Vec<String>,
 }
 
-/// An entry of the slow log.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct SlowEntry {
-    pub(super) us: u64,
-    pub(super) words: Vec<Vec<u8>>,
-}
-
 /// A line of LATENCY LATEST.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LatencyEvent {
@@ -50,7 +41,7 @@ impl ServerFacts {
         let requests: [&[&str]; 8] = [
             &["INFO", "everything"],
             &["CONFIG", "GET", "*"],
-            &["SLOWLOG", "GET", SLOW_ENTRIES],
+            &["SLOWLOG", "GET", slowlog::ENTRIES],
             &["LATENCY", "LATEST"],
             &["MEMORY", "DOCTOR"],
             &["CLIENT", "LIST"],
@@ -85,7 +76,7 @@ impl ServerFacts {
                 let pairs = pairs(reply).into_iter();
                 self.config = pairs.map(|(name, value)| (text(name), text(value))).collect();
             }
-            "SLOWLOG" => self.slow = list(reply).iter().filter_map(SlowEntry::of).collect(),
+            "SLOWLOG" => self.slow = list(reply).iter().filter_map(SlowEntry::parse).collect(),
             "LATENCY" => self.latency = list(reply).iter().filter_map(LatencyEvent::of).collect(),
             "MEMORY" => self.memory_doctor = points(&text(reply)),
             "CLIENT" => self.clients = text(reply).lines().map(client).collect(),
@@ -113,15 +104,6 @@ impl ServerFacts {
             };
             (keys + of("keys"), expires + of("expires"))
         })
-    }
-}
-
-impl SlowEntry {
-    fn of(value: &Value) -> Option<SlowEntry> {
-        let fields = value.as_slice()?;
-        let us = u64::try_from(fields.get(2)?.as_integer()?).ok()?;
-        let words = fields.get(3)?.as_slice()?.iter().filter_map(Value::as_bytes);
-        Some(SlowEntry { us, words: words.map(<[u8]>::to_vec).collect() })
     }
 }
 

@@ -1,7 +1,8 @@
 //! Clients, slow commands, and latency.
 
-use super::facts::{ServerFacts, SlowEntry};
+use super::facts::ServerFacts;
 use crate::amount::{bytes, counted, grouped, readable, shortened};
+use crate::slowlog::SlowEntry;
 use brisk_findings::Finding;
 use std::collections::BTreeMap;
 
@@ -213,6 +214,7 @@ mod tests {
         let entry = |us, line: &str| SlowEntry {
             us,
             words: line.split(' ').map(|word| word.as_bytes().to_vec()).collect(),
+            ..SlowEntry::default()
         };
         let found =
             slow(&[entry(20_000, "get a"), entry(150_000, "keys *"), entry(300_000, "KEYS a*")]);

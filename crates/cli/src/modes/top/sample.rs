@@ -1,9 +1,10 @@
 //! A sample of a server's metrics: the replies to INFO, CLIENT LIST and SLOWLOG at one instant. Also the samples of the
 //! last minute, and the rates between two samples.
 
-use super::slow_log::{self, SlowCommand};
+use super::slow_log;
 use crate::info::{InfoFields, part};
 use crate::options::TopTable;
+use crate::slowlog::{self, SlowEntry};
 use brisk_resp::Value;
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -25,7 +26,7 @@ pub(super) struct Sample {
     /// The CLIENT ID of this connection.
     pub(super) own_id: Option<u64>,
     /// The slow log or the error of the server; `None` if it was not requested.
-    pub(super) slow_log: Option<Result<Vec<SlowCommand>, String>>,
+    pub(super) slow_log: Option<Result<Vec<SlowEntry>, String>>,
 }
 
 /// A line of CLIENT LIST.
@@ -58,7 +59,7 @@ impl Sample {
         let mut requests = vec![vec!["INFO", "everything"]];
         match kind {
             TopTable::Clients => requests.extend([vec!["CLIENT", "LIST"], vec!["CLIENT", "ID"]]),
-            TopTable::SlowLog => requests.push(vec!["SLOWLOG", "GET", slow_log::ENTRIES]),
+            TopTable::SlowLog => requests.push(vec!["SLOWLOG", "GET", slowlog::ENTRIES]),
             TopTable::Commands | TopTable::Keys | TopTable::Workers => {}
         }
         requests

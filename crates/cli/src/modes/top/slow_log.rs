@@ -3,6 +3,7 @@
 use super::sample::Sample;
 use super::table::{Cell, Column, Table, rough_duration};
 use crate::amount;
+use crate::slowlog::SlowEntry;
 use brisk_resp::Value;
 use std::time::Duration;
 
@@ -14,48 +15,13 @@ pub(super) const SLOW_LOG: &[Column] = &[
     Column::text("name").at_least(16).dropped(2),
 ];
 
-/// The number of entries, as text for SLOWLOG GET.
-pub(super) const ENTRIES: &str = "128";
-
-/// An entry of the slow log.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct SlowCommand {
-    /// Newer entries have higher numbers.
-    id: i64,
-    unix_seconds: i64,
-    us: i64,
-    words: Vec<Vec<u8>>,
-    address: String,
-    name: String,
-}
-
-impl SlowCommand {
-    fn parse(entry: &Value) -> Option<SlowCommand> {
-        let fields = entry.as_slice()?;
-        let integer = |at: usize| fields.get(at).and_then(Value::as_integer);
-        let words = fields.get(3)?.as_slice()?.iter().filter_map(Value::as_bytes);
-        let text = |at: usize| {
-            let bytes = fields.get(at).and_then(Value::as_bytes);
-            String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned()
-        };
-        Some(SlowCommand {
-            id: integer(0)?,
-            unix_seconds: integer(1)?,
-            us: integer(2)?,
-            words: words.map(<[u8]>::to_vec).collect(),
-            address: text(4),
-            name: text(5),
-        })
-    }
-}
-
 /// Parses the reply to SLOWLOG GET.
 ///
 /// # Errors
 /// The error of the server.
-pub(super) fn parse(reply: &Value) -> Result<Vec<SlowCommand>, String> {
+pub(super) fn parse(reply: &Value) -> Result<Vec<SlowEntry>, String> {
     match reply.as_slice() {
-        Some(entries) => Ok(entries.iter().filter_map(SlowCommand::parse).collect()),
+        Some(entries) => Ok(entries.iter().filter_map(SlowEntry::parse).collect()),
         None => {
             let text = reply.as_error().unwrap_or(b"unexpected reply");
             Err(String::from_utf8_lossy(text).into_owned())
