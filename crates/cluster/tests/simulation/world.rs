@@ -341,7 +341,8 @@ impl World {
             }
             Renewal::Granted(number) => {
                 this_node.lease_number = Some(number);
-                this_node.must_reassert = true;
+                // A reassertion with an earlier lease confirms nothing: a promotion may have been decided in between.
+                (this_node.must_reassert, this_node.reassertion) = (true, None);
             }
             Renewal::Renewed | Renewal::Replaced => {}
         }
