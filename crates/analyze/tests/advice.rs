@@ -134,7 +134,9 @@ fn raised_limits_save_as_much_as_estimated() {
         let requests: Vec<Words> = (0..400)
             .map(|n| {
                 let mut request = words_of(&[command, &format!("{name}{n}")]);
-                for element in 0..700 + random.below(200) {
+                // A server hashes a field equally in all hashes. With the same fields, all tables would split at the
+                // same sizes, and the measured memory would depend on the hash key of the process.
+                for element in (n * 1000..).take(700 + random.below(200) as usize) {
                     match command {
                         "HSET" => {
                             request.push(format!("field:{element}").into_bytes());
@@ -164,10 +166,7 @@ fn raised_limits_save_as_much_as_estimated() {
         let brisk = brisk().set(setting, value).start();
         fill(&brisk, requests);
         let saved = before.brisk - used_by_data(&brisk, &EMPTY_BRISK);
-        // Tables in Brisk are only slightly larger than listpacks, so the savings are a small difference of large
-        // numbers. An error of 3% of the data is accepted too.
-        let part = PART.max(0.03 * before.brisk / saved);
-        assert_close(&format!("{settings}, Brisk"), saved, advice.saved.brisk, part);
+        assert_close(&format!("{settings}, Brisk"), saved, advice.saved.brisk, PART);
     }
 }
 
