@@ -21,17 +21,17 @@ final class LaneProbe<K, V> {
 
     private final long intervalMs;
 
-    private final long patienceMs;
+    private final long timeoutMs;
 
     private volatile boolean stopped;
 
     private volatile Timeout next;
 
-    LaneProbe(List<RealLane<K, V>> lanes, Timer timer, Duration interval, Duration patience) {
+    LaneProbe(List<RealLane<K, V>> lanes, Timer timer, Duration interval, Duration timeout) {
         this.lanes = lanes;
         this.timer = timer;
         this.intervalMs = interval.toMillis();
-        this.patienceMs = patience.toMillis();
+        this.timeoutMs = timeout.toMillis();
     }
 
     void start() {
@@ -61,7 +61,7 @@ final class LaneProbe<K, V> {
                 answers[lane.index()] = lane.connection().async().ping();
             }
         }
-        next = timer.newTimeout(t -> judge(answers), patienceMs, TimeUnit.MILLISECONDS);
+        next = timer.newTimeout(t -> judge(answers), timeoutMs, TimeUnit.MILLISECONDS);
     }
 
     private void judge(RedisFuture<?>[] answers) {

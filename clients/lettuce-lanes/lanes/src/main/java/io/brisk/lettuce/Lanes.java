@@ -49,7 +49,7 @@ public final class Lanes {
 
     private Duration probeInterval;
 
-    private Duration probePatience;
+    private Duration probeTimeout;
 
     private Lanes(RedisClient client, RedisURI uri) {
         this.client = Objects.requireNonNull(client, "client");
@@ -160,17 +160,17 @@ public final class Lanes {
 
     /**
      * Sends PING on each lane at an interval. A lane that does not reply is closed and reconnects, so a connection that
-     * died silently, for example in a firewall, is detected. The patience must be longer than the longest command or
+     * died silently, for example in a firewall, is detected. The timeout must be longer than the longest command or
      * stall of the server, since pending commands of a closed lane are sent again if the client reconnects
      * automatically. Default: no probes.
      *
      * @param interval how often to send PING, at least 10 ms
-     * @param patience how long to wait for the reply, at least 10 ms
+     * @param timeout how long to wait for the reply, at least 10 ms
      * @return this
      */
-    public Lanes probe(Duration interval, Duration patience) {
+    public Lanes probe(Duration interval, Duration timeout) {
         this.probeInterval = atLeast10Ms("interval", interval);
-        this.probePatience = atLeast10Ms("patience", patience);
+        this.probeTimeout = atLeast10Ms("timeout", timeout);
         return this;
     }
 
@@ -217,7 +217,7 @@ public final class Lanes {
         LanesConnection<K, V> connection = new LanesConnection<>(lanes, new Choice<>(rule, policy, lanes), codec, leases,
                 autoLease);
         if (probeInterval != null) {
-            connection.probeEvery(probeInterval, probePatience);
+            connection.probeEvery(probeInterval, probeTimeout);
         }
         return connection;
     }

@@ -56,8 +56,8 @@ public final class LanesConnection<K, V> extends StatefulRedisConnectionImpl<K, 
         setOptions(lanes.get(0).connection().getOptions());
     }
 
-    void probeEvery(Duration interval, Duration patience) {
-        probe = new LaneProbe<>(lanes, getResources().timer(), interval, patience);
+    void probeEvery(Duration interval, Duration timeout) {
+        probe = new LaneProbe<>(lanes, getResources().timer(), interval, timeout);
         probe.start();
     }
 

@@ -129,14 +129,14 @@ public final class LeasePool<K, V> implements AutoCloseable {
     /**
      * Leases a connection; {@link LeasedConnection#close()} returns it.
      *
-     * @param patience how long to wait if all connections are leased
+     * @param timeout how long to wait if all connections are leased
      * @return a connection for this caller only
      * @throws LanesException if no connection became free in time, the server could not be reached, or the pool is closed
      */
-    public LeasedConnection<K, V> borrow(Duration patience) {
+    public LeasedConnection<K, V> borrow(Duration timeout) {
         refuseIfClosed();
         if (!permits.tryAcquire()) {
-            awaitPermit(patience);
+            awaitPermit(timeout);
         }
         LeasedConnection<K, V> free = pollIdle();
         if (free != null) {
@@ -152,10 +152,10 @@ public final class LeasePool<K, V> implements AutoCloseable {
         }
     }
 
-    private void awaitPermit(Duration patience) {
+    private void awaitPermit(Duration timeout) {
         try {
-            if (!permits.tryAcquire(patience.toNanos(), TimeUnit.NANOSECONDS)) {
-                throw exhausted("none was returned within " + patience.toMillis() + " ms");
+            if (!permits.tryAcquire(timeout.toNanos(), TimeUnit.NANOSECONDS)) {
+                throw exhausted("none was returned within " + timeout.toMillis() + " ms");
             }
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();

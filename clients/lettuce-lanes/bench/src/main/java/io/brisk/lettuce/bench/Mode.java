@@ -227,7 +227,7 @@ abstract class Mode implements AutoCloseable {
     /** {@link io.brisk.lettuce.LeasePool}. */
     private static final class Leased extends Mode {
 
-        private static final Duration PATIENCE = Duration.ofSeconds(10);
+        private static final Duration BORROW_TIMEOUT = Duration.ofSeconds(10);
 
         private final LeasePool<String, String> pool;
 
@@ -238,14 +238,14 @@ abstract class Mode implements AutoCloseable {
 
         @Override
         String set(String key, String value) {
-            try (LeasedConnection<String, String> own = pool.borrow(PATIENCE)) {
+            try (LeasedConnection<String, String> own = pool.borrow(BORROW_TIMEOUT)) {
                 return own.sync().set(key, value);
             }
         }
 
         @Override
         String get(String key) {
-            try (LeasedConnection<String, String> own = pool.borrow(PATIENCE)) {
+            try (LeasedConnection<String, String> own = pool.borrow(BORROW_TIMEOUT)) {
                 return own.sync().get(key);
             }
         }
