@@ -137,7 +137,7 @@ fn info_shows_the_running_and_the_last_bgsave() {
     assert_eq!(conn.info("rdb_saves"), "1");
     if !subject_is_redis() {
         conn.info("snapshot_bytes").parse::<u64>().unwrap();
-        conn.info("snapshot_cut_us").parse::<u64>().unwrap();
+        conn.info("snapshot_quiesced_us").parse::<u64>().unwrap();
     }
     // A snapshot uses the settings at its start, and resetting statistics does not affect it.
     for line in ["CONFIG RESETSTAT", "CONFIG SET save \"3600 5\"", "CONFIG SET rdbcompression no"] {

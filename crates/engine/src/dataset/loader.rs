@@ -7,7 +7,7 @@ use super::snapshot::{Duplicate, LoadFailure, LoadSummary};
 use crate::env::Env;
 use crate::env::effect::Hooks;
 use crate::keyspace::{
-    CutWalker, DbIndex, Entry, Key, Keys, Keyspace, SLOTS, SlotId, UnixMs, evict,
+    DbIndex, Entry, Key, Keys, Keyspace, SLOTS, SlotId, SnapshotWalker, UnixMs, evict,
 };
 use crate::types::dump::entry_of;
 use crate::types::string;
@@ -150,7 +150,7 @@ impl<'a> Loader<'a> {
         env.aftermath.borrow_mut().effects.truncate(self.effects);
         env.hooks.replace_own(self.hooks);
         // A snapshot in progress may need the replaced keys.
-        CutWalker::default().walk(self.keyspace, env, || false);
+        SnapshotWalker::default().walk(self.keyspace, env, || false);
         (self.loaded, AwaitedKeys(std::mem::take(&mut *env.ready.borrow_mut())))
     }
 

@@ -26,7 +26,7 @@ use crate::base::random::Random;
 use crate::call::long::{LongCommand, PreparedResult};
 use crate::env::effect::{Aftermath, HookCell, Hooks, TrackingClient};
 use crate::env::transfer::{TransferFn, no_transfer};
-use crate::keyspace::{CutBuffers, SlotWeights, Tally, Waiter};
+use crate::keyspace::{SlotWeights, SnapshotBuffers, Tally, Waiter};
 use crate::types::{Entry, Table};
 use brisk_structures::entry::ValueRef;
 use std::cell::{Cell, RefCell};
@@ -50,8 +50,8 @@ pub struct Env {
     pub hooks: HookCell,
     pub aftermath: RefCell<Aftermath>,
     pub garbage: RefCell<Vec<Garbage>>,
-    /// Entries that this thread has encoded for the cuts in progress.
-    pub(crate) cut_buffers: RefCell<CutBuffers>,
+    /// Entries that this thread has encoded for the snapshots in progress.
+    pub(crate) snapshot_buffers: RefCell<SnapshotBuffers>,
     /// Keys that were created or changed while clients waited for them, in that order.
     pub(crate) ready: RefCell<VecDeque<(DbIndex, Box<[u8]>)>>,
     /// The wait that the last command began.
@@ -145,7 +145,7 @@ impl Env {
             hooks: HookCell::default(),
             aftermath: RefCell::default(),
             garbage: RefCell::default(),
-            cut_buffers: RefCell::default(),
+            snapshot_buffers: RefCell::default(),
             ready: RefCell::default(),
             waiter: RefCell::default(),
             long: RefCell::default(),

@@ -1,8 +1,8 @@
 //! Taps: copies of those transactions of the stream that changed certain slots.
 //!
-//! A tap and a cut of the same slots, begun while all threads are quiesced, together give a dataset and every later
-//! change to it. Readers take the bytes of a tap in the form in which [`Journal`](super::journal::Journal) hands out
-//! the stream itself.
+//! A tap and a snapshot of the same slots, begun while all threads are quiesced, together give a dataset and every
+//! later change to it. Readers take the bytes of a tap in the form in which [`Journal`](super::journal::Journal) hands
+//! out the stream itself.
 
 use super::effect::Effects;
 use crate::base::place::{DbIndex, SlotId};

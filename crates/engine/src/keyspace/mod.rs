@@ -20,24 +20,22 @@
 //! | `collections` | how commands change values with elements |
 //! | `removal` | expiry and eviction |
 //! | `clients` | clients that block on keys, watch them, or cache them |
-//! | `cut` | snapshots during writes |
+//! | `snapshot` | snapshots during writes |
 //! | `draw`, `prefetch`, `tally` | random keys; prefetching values; counters |
 
 mod clients;
 mod collections;
-mod cut;
 mod draw;
 pub mod entry;
 mod keys;
 mod prefetch;
 mod removal;
 mod slots;
+mod snapshot;
 mod tally;
 
 use brisk_structures::poison::EvenPoisoned;
 use clients::{key_queues, tracking, waiting, watching};
-pub use cut::{Cut, CutOptions, CutWalker, WalkOutcome};
-pub(crate) use cut::{CutBuffers, notes};
 pub(crate) use draw::SlotWeights;
 pub use entry::{EntryMut, EntryRef};
 pub(crate) use evict::AccessRecorder;
@@ -51,6 +49,8 @@ use removal::{clocks, fields, replica_expires};
 pub use removal::{evict, expire};
 pub use slot::{Slot, SlotGuard, SlotMeta};
 use slots::{marks, observed, occupied, slot};
+pub use snapshot::{Snapshot, SnapshotOptions, SnapshotWalker, WalkOutcome};
+pub(crate) use snapshot::{SnapshotBuffers, notes};
 use tally::{Counter, DatabaseTally};
 pub use tally::{Tally, Totals};
 pub use tracking::Tracking;
@@ -131,7 +131,7 @@ pub struct Keyspace {
     ended_watches: AtomicUsize,
     observed: observed::Observed,
     tracking: Tracking,
-    cuts: cut::Cuts,
+    snapshots: snapshot::Snapshots,
     replica_expires: replica_expires::ReplicaExpires,
     clocks: Arc<clocks::ClockRestart>,
 }
@@ -151,7 +151,7 @@ impl Keyspace {
             ended_watches: AtomicUsize::new(0),
             observed: observed::Observed::new(databases),
             tracking: Tracking::new(),
-            cuts: cut::Cuts::default(),
+            snapshots: snapshot::Snapshots::default(),
             replica_expires: replica_expires::ReplicaExpires::default(),
             clocks: Arc::default(),
         }

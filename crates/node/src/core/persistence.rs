@@ -2,14 +2,14 @@
 
 use super::changes::ChangeDispatcher;
 use crate::persistence::aof::state::Aof;
-use crate::persistence::state::Snapshots;
+use crate::persistence::state::SnapshotState;
 use crate::replication::Replication;
 use brisk_engine::effect::HookCell;
 use brisk_engine::keyspace::Journal;
 
 /// The state of the dataset on disk.
 pub struct Persistence {
-    pub snapshots: Snapshots,
+    pub snapshots: SnapshotState,
     /// The append-only file.
     pub aof: Aof,
     changes: ChangeDispatcher,
@@ -18,7 +18,7 @@ pub struct Persistence {
 impl Persistence {
     pub(super) fn new(workers: usize, started_s: u64) -> Persistence {
         Persistence {
-            snapshots: Snapshots::new(started_s),
+            snapshots: SnapshotState::new(started_s),
             aof: Aof::new(workers),
             changes: ChangeDispatcher::default(),
         }

@@ -1,7 +1,7 @@
 //! Snapshots that are taken while commands run: BGSAVE, and the save points of `save`.
 //!
-//! The cut is made while all workers are quiesced. This takes as long as the longest command in progress plus some
-//! microseconds. From then on, workers emit entries before they change them, and emit the other entries in small
+//! A snapshot begins while all workers are quiesced. Quiescing takes as long as the longest command in progress plus
+//! some microseconds. From then on, workers emit entries before they change them, and emit the other entries in small
 //! portions between commands. A separate thread writes the emitted entries.
 
 use super::disk::System;
@@ -11,7 +11,7 @@ use crate::core::Core;
 use crate::core::shared::Shared;
 use brisk_config::Config;
 use brisk_config::directives::persistence::Persistence as Settings;
-use brisk_engine::keyspace::{Cut, CutOptions, SlotSet};
+use brisk_engine::keyspace::{SlotSet, Snapshot, SnapshotOptions};
 use brisk_engine::{CommandError, Result};
 use brisk_reactor::unix_ms;
 use std::sync::Arc;
@@ -82,16 +82,16 @@ pub fn refused_while_loading(core: &Core) -> CommandError {
     CommandError::text(format!("LOADING {title} is loading the dataset in memory"))
 }
 
-/// Begins a cut while all other workers are quiesced. Callers check before they quiesce. This function checks
+/// Begins a snapshot while all other workers are quiesced. Callers check before they quiesce. This function checks
 /// again, because a replica may have started to load a dataset in the meantime.
 ///
 /// # Errors
-/// Another cut is being written, or a dataset is being loaded.
-pub(crate) fn begin_cut(core: &Core, options: CutOptions) -> Result<Arc<Cut>> {
+/// Another snapshot is in progress, or a dataset is being loaded.
+pub(crate) fn begin_snapshot(core: &Core, options: SnapshotOptions) -> Result<Arc<Snapshot>> {
     if core.shared.conditions.is_loading() {
         return Err(refused_while_loading(core));
     }
-    core.shared.keyspace.begin_cut(SlotSet::all(), options).ok_or_else(in_progress)
+    core.shared.keyspace.begin_snapshot(SlotSet::all(), options).ok_or_else(in_progress)
 }
 
 /// Starts a snapshot if `save` or BGSAVE SCHEDULE requires one now. Called by the timers of one
@@ -145,11 +145,11 @@ fn begin(core: &Core) -> Result<()> {
     let version = brisk_engine::snapshot::version_at_least(&shared.keyspace, &core.env);
     let head = Head::now(core, version);
     let changes = shared.observe.changes();
-    let cut = begin_cut(core, options(&config, head.used_memory()))?;
+    let snapshot = begin_snapshot(core, options(&config, head.used_memory()))?;
     shared.persistence.snapshots.note_flushes(shared.keyspace.flushes());
     drop(quiesced);
-    let cut_us = began.elapsed().as_micros() as u64;
-    let own = Arc::clone(&cut);
+    let quiesced_us = began.elapsed().as_micros() as u64;
+    let own = Arc::clone(&snapshot);
     shared.observe.metrics.saves.fetch_add(1, Ordering::Relaxed);
     let ended = move |how, peak_bytes| {
         shared.persistence.snapshots.note_ended(how, changes, began.elapsed(), peak_bytes);
@@ -157,18 +157,18 @@ fn begin(core: &Core) -> Result<()> {
     };
     let pid = std::process::id();
     shared.log.notice(format_args!("Background saving started by pid {pid}"));
-    let started = shared.persistence.snapshots.begin(cut_us, || {
-        let own = Arc::clone(&cut);
+    let started = shared.persistence.snapshots.begin(quiesced_us, || {
+        let own = Arc::clone(&snapshot);
         let thread =
             std::thread::Builder::new().name("brisk-save".to_owned()).spawn(move || {
                 let how = write(shared, &config, &head, &own);
-                shared.keyspace.end_cut(&own);
+                shared.keyspace.end_snapshot(&own);
                 ended(how, own.bytes_peak());
             })?;
-        Ok(Running { cut, began, thread })
+        Ok(Running { snapshot, began, thread })
     });
     started.map_err(|error| {
-        shared.keyspace.end_cut(&own);
+        shared.keyspace.end_snapshot(&own);
         shared.log.warning(format_args!("Can't save in background: {error}"));
         ended(Ended::Failed, 0);
         CommandError::text("ERR")
@@ -206,9 +206,9 @@ pub fn refuses_writes(shared: &Shared, config: &Settings) -> bool {
 }
 
 /// Writes the file and logs the result.
-fn write(shared: &Shared, config: &Config, head: &Head, cut: &Cut) -> Ended {
-    let wrote = |keys| snapshot::delay(config, keys, || cut.is_over());
-    match snapshot::write_cut(&System, config, head, cut, wrote) {
+fn write(shared: &Shared, config: &Config, head: &Head, snapshot: &Snapshot) -> Ended {
+    let wrote = |keys| snapshot::delay(config, keys, || snapshot.is_over());
+    match snapshot::write_file(&System, config, head, snapshot, wrote) {
         Ok(()) => {
             shared.log.notice(format_args!("DB saved on disk"));
             shared.log.notice(format_args!("Background saving terminated with success"));
@@ -226,12 +226,12 @@ fn write(shared: &Shared, config: &Config, head: &Head, cut: &Cut) -> Ended {
     }
 }
 
-pub(crate) fn options(config: &Config, used_memory: u64) -> CutOptions {
+pub(crate) fn options(config: &Config, used_memory: u64) -> SnapshotOptions {
     let max = match config.memory.maxmemory {
         0 => QUEUE_BYTES_MAX,
         limit => (limit / QUEUE_SHARE).clamp(QUEUE_BYTES_MIN, QUEUE_BYTES_MAX),
     };
-    CutOptions {
+    SnapshotOptions {
         compresses: config.persistence.rdbcompression,
         queue_bytes_max: max,
         dataset_bytes: used_memory,

@@ -6,7 +6,7 @@ use crate::core::Core;
 use crate::script::libraries::Set;
 use brisk_config::{Config, os_reason};
 use brisk_engine::DbNumber;
-use brisk_engine::keyspace::Cut;
+use brisk_engine::keyspace::Snapshot;
 use brisk_engine::snapshot::{self, LoadFailure};
 use brisk_observe::version::REDIS_VERSION;
 use brisk_persist::LoadError;
@@ -81,24 +81,29 @@ pub(super) fn delay(config: &Config, keys: u64, is_over: impl Fn() -> bool) {
     }
 }
 
-/// Writes the cut to the file, on a separate thread. `wrote` is called after every few keys.
-pub(super) fn write_cut<D: Disk>(
+/// Writes a snapshot in progress to the file, on a separate thread. `wrote` is called after every few keys.
+pub(super) fn write_file<D: Disk>(
     disk: &D,
     config: &Config,
     head: &Head,
-    cut: &Cut,
+    snapshot: &Snapshot,
     wrote: impl FnMut(u64),
 ) -> Result<(), Failure> {
     let [_, temporary] = temporary_names();
     replace(disk, target(config, &temporary), |file| {
         let mut out = head.begin(file);
-        cut.write(&mut out, wrote)?;
+        snapshot.write(&mut out, wrote)?;
         out.finish().map(|_| ())
     })
 }
 
-/// Writes the cut to an unnamed file, for replicas. The file disappears when the process ends, even if it crashes.
-pub(crate) fn write_nameless(config: &Config, head: &Head, cut: &Cut) -> Result<File, Failure> {
+/// Writes a snapshot in progress to an unnamed file, for replicas. The file disappears when the process ends, even if
+/// it crashes.
+pub(crate) fn write_nameless(
+    config: &Config,
+    head: &Head,
+    snapshot: &Snapshot,
+) -> Result<File, Failure> {
     let name = format!("temp-repl-{}.rdb", std::process::id());
     let dir = config.process.dir.as_path();
     let file = nameless(dir, &name).map_err(|error| Failure::Create {
@@ -106,7 +111,7 @@ pub(crate) fn write_nameless(config: &Config, head: &Head, cut: &Cut) -> Result<
         dir: dir.display().to_string(),
         reason: os_reason(&error),
     })?;
-    write_to(file, config, head, cut)
+    write_to(file, config, head, snapshot)
 }
 
 /// Writes a snapshot without keys to `out`.
@@ -114,16 +119,16 @@ pub(crate) fn write_without_keys<W: Write>(out: W, head: &Head) -> io::Result<()
     head.begin(out).finish()?.flush()
 }
 
-/// Writes the cut to `out` and returns the output.
+/// Writes a snapshot in progress to `out` and returns the output.
 pub(crate) fn write_to<W: Write>(
     out: W,
     config: &Config,
     head: &Head,
-    cut: &Cut,
+    snapshot: &Snapshot,
 ) -> Result<W, Failure> {
     let written = (|| {
         let mut out = head.begin(out);
-        cut.write(&mut out, |keys| delay(config, keys, || cut.is_over()))?;
+        snapshot.write(&mut out, |keys| delay(config, keys, || snapshot.is_over()))?;
         let mut out = out.finish()?;
         out.flush()?;
         Ok(out)

@@ -1,7 +1,7 @@
 //! The state of snapshots that are being taken, were saved or were loaded.
 
 use brisk_engine::Keyspace;
-use brisk_engine::keyspace::{Cut, Tally};
+use brisk_engine::keyspace::{Snapshot, Tally};
 use brisk_reactor::unix_ms;
 use brisk_structures::poison::EvenPoisoned;
 use std::io;
@@ -21,7 +21,7 @@ pub enum Ended {
 
 /// The snapshot that is being taken while commands run.
 pub struct Running {
-    pub cut: Arc<Cut>,
+    pub snapshot: Arc<Snapshot>,
     pub began: Instant,
     pub thread: JoinHandle<()>,
 }
@@ -38,7 +38,7 @@ pub struct Underway {
 
 /// The state of snapshots. Modified while all workers except one are quiesced, or by the thread that writes a snapshot.
 /// Read at any time.
-pub struct Snapshots {
+pub struct SnapshotState {
     running: Mutex<Option<Running>>,
     /// True while `running` has a value, for threads that check it in every round.
     is_running: AtomicBool,
@@ -57,7 +57,7 @@ pub struct Snapshots {
     /// How long the last snapshot took, in seconds; -1 before the first.
     last_seconds: AtomicI64,
     /// How long the workers were quiesced for the last snapshot.
-    last_cut_us: AtomicU64,
+    last_quiesced_us: AtomicU64,
     /// The largest measured memory usage of the last snapshot.
     last_peak_bytes: AtomicU64,
 
@@ -150,10 +150,10 @@ impl Loading {
     }
 }
 
-impl Snapshots {
+impl SnapshotState {
     /// The state of a server that starts at `now_s`. The start counts as a save.
-    pub fn new(now_s: u64) -> Snapshots {
-        Snapshots {
+    pub fn new(now_s: u64) -> SnapshotState {
+        SnapshotState {
             running: Mutex::default(),
             is_running: AtomicBool::new(false),
             is_unwanted: AtomicBool::new(false),
@@ -164,7 +164,7 @@ impl Snapshots {
             has_failed: AtomicBool::new(false),
             last_try_s: AtomicU64::new(0),
             last_seconds: AtomicI64::new(-1),
-            last_cut_us: AtomicU64::new(0),
+            last_quiesced_us: AtomicU64::new(0),
             last_peak_bytes: AtomicU64::new(0),
             last_save_s: AtomicU64::new(now_s),
             changes_saved: AtomicU64::new(0),
@@ -181,18 +181,18 @@ impl Snapshots {
         self.changes_saved.store(changes, Ordering::Relaxed);
     }
 
-    /// Notes that a snapshot is being taken while commands run. All workers were quiesced for `cut_us`. `start` starts
-    /// the thread that writes the snapshot.
+    /// Notes that a snapshot is being taken while commands run. All workers were quiesced for `quiesced_us`. `start`
+    /// starts the thread that writes the snapshot.
     pub fn begin(
         &self,
-        cut_us: u64,
+        quiesced_us: u64,
         start: impl FnOnce() -> io::Result<Running>,
     ) -> io::Result<()> {
         // The thread may end immediately, but it can note its end only after this lock is released.
         let mut place = self.running.lock().even_poisoned();
         *place = Some(start()?);
         self.last_try_s.store(unix_ms() / 1000, Ordering::Relaxed);
-        self.last_cut_us.store(cut_us, Ordering::Relaxed);
+        self.last_quiesced_us.store(quiesced_us, Ordering::Relaxed);
         self.last_peak_bytes.store(0, Ordering::Relaxed);
         self.is_scheduled.store(false, Ordering::Relaxed);
         let yields = self.next_yields.swap(false, Ordering::Relaxed);
@@ -225,7 +225,7 @@ impl Snapshots {
         let running = self.running.lock().even_poisoned().take();
         if let Some(running) = running {
             self.is_unwanted.store(true, Ordering::SeqCst);
-            running.cut.give_up("it is not wanted any more");
+            running.snapshot.give_up("it is not wanted any more");
             // A thread that panicked has also ended.
             let _ = running.thread.join();
         }
@@ -235,7 +235,7 @@ impl Snapshots {
     pub fn abandon(&self) {
         if let Some(running) = self.running.lock().even_poisoned().as_ref() {
             self.is_unwanted.store(true, Ordering::SeqCst);
-            running.cut.give_up("it is not wanted any more");
+            running.snapshot.give_up("it is not wanted any more");
         }
     }
 
@@ -296,8 +296,8 @@ impl Snapshots {
     }
 
     /// How long the workers were quiesced for the last snapshot, in microseconds.
-    pub fn last_cut_us(&self) -> u64 {
-        self.last_cut_us.load(Ordering::Relaxed)
+    pub fn last_quiesced_us(&self) -> u64 {
+        self.last_quiesced_us.load(Ordering::Relaxed)
     }
 
     /// The largest measured memory usage of the last snapshot in addition to the dataset, in bytes.
@@ -311,13 +311,13 @@ impl Snapshots {
             return None;
         }
         let running = self.running.lock().even_poisoned();
-        let Running { cut, began, .. } = running.as_ref()?;
-        let bytes = cut.bytes();
-        self.last_peak_bytes.fetch_max(bytes.max(cut.bytes_peak()), Ordering::Relaxed);
+        let Running { snapshot, began, .. } = running.as_ref()?;
+        let bytes = snapshot.bytes();
+        self.last_peak_bytes.fetch_max(bytes.max(snapshot.bytes_peak()), Ordering::Relaxed);
         Some(Underway {
             seconds: began.elapsed().as_secs(),
-            keys: cut.keys(),
-            keys_written: cut.keys_written(),
+            keys: snapshot.keys(),
+            keys_written: snapshot.keys_written(),
             bytes,
         })
     }

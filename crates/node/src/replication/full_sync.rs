@@ -1,9 +1,9 @@
-//! Snapshots for replicas: a cut of the dataset at a position of the stream, written while commands run.
+//! Snapshots for replicas. Each one contains the dataset at a position of the stream. It is written while commands run.
 //!
 //! ```text
 //!  SYNC, PSYNC ── replicas that wait ──┐
-//!                                      ├─ quiesce: cut, position in the stream, effects are collected
-//!  no other cut is being written ──────┘        │
+//!                                      ├─ quiesce: a snapshot begins, position in the stream, effects are collected
+//!  no other snapshot in progress ──────┘        │
 //!                                               ├─ each replica: +FULLRESYNC, and the stream is kept for it
 //!       a thread writes it ◄────────────────────┘
 //!       the workers of the replicas send it, and then the stream
@@ -14,10 +14,10 @@
 //! but changes are kept in memory until the slowest replica has received the snapshot. If the changes take too much
 //! memory, the next snapshot is written to a file first.
 //!
-//! A replica that wants no keys needs no cut, and gets a snapshot immediately.
+//! A replica that wants no keys needs no snapshot of the dataset, and gets a snapshot without keys immediately.
 //!
-//! All replicas that wait share the next cut. There is one cut at a time. While another cut is being written for
-//! BGSAVE, the append-only file or other replicas, they wait until it is complete.
+//! All replicas that wait share the next snapshot. Only one snapshot of the dataset is in progress at a time. While
+//! another one is being written for BGSAVE, the append-only file or other replicas, they wait until it is complete.
 
 use super::history::new_id;
 use super::pipe::{PipeWriter, SnapshotPipe};
@@ -33,7 +33,7 @@ use brisk_config::Config;
 use brisk_config::directives::replication::Replication as Settings;
 use brisk_engine::Result as CommandResult;
 use brisk_engine::effect::Hooks;
-use brisk_engine::keyspace::Cut;
+use brisk_engine::keyspace::Snapshot;
 use brisk_persist::rdb::VERSION;
 use std::sync::Arc;
 
@@ -73,9 +73,9 @@ pub fn begin_if_possible(core: &Core) -> CommandResult<()> {
         brisk_engine::snapshot::version_within(&shared.keyspace, &core.env, KEYS_LOOKED_AT_MAX);
     let head = Head::now(core, version);
     let options = bgsave::options(&config, head.used_memory());
-    // While this worker waited for the others to quiesce, another cut or the loading of a dataset may
-    // have started.
-    let Ok(cut) = bgsave::begin_cut(core, options) else { return Ok(()) };
+    // While this worker waited for the others to quiesce, another snapshot or the loading of a dataset
+    // may have started.
+    let Ok(snapshot) = bgsave::begin_snapshot(core, options) else { return Ok(()) };
     shared.dispatch_changes(core.id);
     let journal = shared.keyspace.journal();
     core.env.hooks.set(Hooks::PROPAGATE, true);
@@ -84,16 +84,16 @@ pub fn begin_if_possible(core: &Core) -> CommandResult<()> {
         SnapshotPipe::new(new_id(&mut core.env.random.borrow_mut()))
     });
     let target = if pipe.is_some() { "replicas sockets" } else { "disk" };
-    let transfer = Arc::new(SnapshotTransfer::new(Arc::clone(&cut), journal.end().0, pipe));
+    let transfer = Arc::new(SnapshotTransfer::new(Arc::clone(&snapshot), journal.end().0, pipe));
     shared.replication.join((&transfer, None), journal, brisk_reactor::unix_ms());
     shared.replication.snapshots.begin(&transfer);
     drop(quiesced);
     shared.log.notice(format_args!("Starting BGSAVE for SYNC with target: {target}"));
-    let (own, own_cut) = (Arc::clone(&transfer), Arc::clone(&cut));
-    let write = move || write(shared, (&config, &head), &own, &own_cut);
+    let (own, own_snapshot) = (Arc::clone(&transfer), Arc::clone(&snapshot));
+    let write = move || write(shared, (&config, &head), &own, &own_snapshot);
     if let Err(error) = std::thread::Builder::new().name("brisk-sync".to_owned()).spawn(write) {
         shared.log.warning(format_args!("Can't save in background: {error}"));
-        end(shared, &transfer, &cut, TransferOutcome::Failed);
+        end(shared, &transfer, &snapshot, TransferOutcome::Failed);
     }
     notify_workers(shared);
     Ok(())
@@ -189,12 +189,12 @@ fn write(
     shared: &Shared,
     (config, head): (&Config, &Head),
     transfer: &SnapshotTransfer,
-    cut: &Cut,
+    snapshot: &Snapshot,
 ) {
     let log = &shared.log;
     let written = match transfer.pipe() {
-        Some(pipe) => write_to(pipe, shared, (config, head), cut),
-        None => snapshot::write_nameless(config, head, cut)
+        Some(pipe) => write_to(pipe, shared, (config, head), snapshot),
+        None => snapshot::write_nameless(config, head, snapshot)
             .map_err(|failure| failure.to_string())
             .and_then(|file| SnapshotFile::new(file).map_err(|error| error.to_string()))
             .map(TransferOutcome::File),
@@ -212,10 +212,10 @@ fn write(
             log.warning(format_args!("Background {what} error"));
         }
     }
-    if written.is_err() && transfer.pipe().is_some() && cut.ran_full() {
+    if written.is_err() && transfer.pipe().is_some() && snapshot.ran_full() {
         shared.replication.snapshots.require_file();
     }
-    end(shared, transfer, cut, written.unwrap_or(TransferOutcome::Failed));
+    end(shared, transfer, snapshot, written.unwrap_or(TransferOutcome::Failed));
     notify_workers(shared);
 }
 
@@ -224,18 +224,23 @@ fn write_to(
     pipe: &SnapshotPipe,
     shared: &Shared,
     (config, head): (&Config, &Head),
-    cut: &Cut,
+    snapshot: &Snapshot,
 ) -> Result<TransferOutcome, String> {
-    let is_over = || cut.is_over();
+    let is_over = || snapshot.is_over();
     let wake = |worker: usize| shared.mailboxes.send(worker, Message::ContinueFullSyncs);
     let out = PipeWriter::new(pipe, &is_over, &wake);
-    snapshot::write_to(out, config, head, cut).map_err(|failure| failure.to_string())?;
+    snapshot::write_to(out, config, head, snapshot).map_err(|failure| failure.to_string())?;
     pipe.finish();
     Ok(TransferOutcome::Streamed)
 }
 
-fn end(shared: &Shared, transfer: &SnapshotTransfer, cut: &Cut, outcome: TransferOutcome) {
-    shared.keyspace.end_cut(cut);
+fn end(
+    shared: &Shared,
+    transfer: &SnapshotTransfer,
+    snapshot: &Snapshot,
+    outcome: TransferOutcome,
+) {
+    shared.keyspace.end_snapshot(snapshot);
     shared.replication.snapshots.end(transfer);
     transfer.end(outcome);
 }

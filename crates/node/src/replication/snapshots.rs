@@ -33,8 +33,10 @@ impl ReplicaSnapshots {
 
     /// Aborts the snapshot that is being written and disconnects its replicas.
     pub fn give_up(&self, reason: &str) {
-        if let Some(cut) = self.present.lock().even_poisoned().as_ref().and_then(|now| now.cut()) {
-            cut.give_up(reason);
+        if let Some(snapshot) =
+            self.present.lock().even_poisoned().as_ref().and_then(|now| now.snapshot())
+        {
+            snapshot.give_up(reason);
         }
     }
 
@@ -44,7 +46,7 @@ impl ReplicaSnapshots {
         self.is_writing.store(true, Ordering::SeqCst);
     }
 
-    /// Notes the end of a snapshot. Another snapshot may have begun since the cut of this one ended.
+    /// Notes the end of a snapshot. Another snapshot may have begun since the keyspace ended this one.
     pub(super) fn end(&self, transfer: &SnapshotTransfer) {
         let mut present = self.present.lock().even_poisoned();
         if present.take_if(|present| std::ptr::eq(&raw const **present, transfer)).is_some() {

@@ -7,8 +7,8 @@
 //!
 //! Sending a snapshot may take long, and all changes that are made during that time must follow it. Without the file,
 //! these changes would fill the memory or exceed `client-output-buffer-limit`, and the replica would have to start over
-//! each time. From the cut until a replica has caught up, its missing bytes do not count toward that limit as long as
-//! there is room for the file. Afterwards, its missing bytes count as for any other replica.
+//! each time. From the start of the snapshot until a replica has caught up, its missing bytes do not count toward that
+//! limit as long as there is room for the file. Afterwards, its missing bytes count as for any other replica.
 //!
 //! A thread (`brisk-spill`, see `spilling`) runs while there are replicas that have not caught up. If there are too
 //! many blocks in memory, it moves some from the front of the backlog to the end of the file. The workers of the

@@ -7,7 +7,7 @@ use super::*;
 use crate::clients::testing::record;
 use crate::core::changes::ChangeDispatcher;
 use crate::persistence::aof::state::Aof;
-use brisk_engine::keyspace::{Cut, CutOptions, KeyHasher, SlotSet};
+use brisk_engine::keyspace::{KeyHasher, SlotSet, Snapshot, SnapshotOptions};
 
 fn replica(client: u64, worker: usize) -> ReplicaHandle {
     ReplicaHandle::new(record(client, worker), Arc::default(), 0)
@@ -47,16 +47,17 @@ impl World {
         woken
     }
 
-    fn cut(&self) -> Arc<Cut> {
-        let options = CutOptions { compresses: false, queue_bytes_max: u64::MAX, dataset_bytes: 0 };
-        self.keyspace.begin_cut(SlotSet::all(), options).expect("no other cut")
+    fn snapshot(&self) -> Arc<Snapshot> {
+        let options =
+            SnapshotOptions { compresses: false, queue_bytes_max: u64::MAX, dataset_bytes: 0 };
+        self.keyspace.begin_snapshot(SlotSet::all(), options).expect("no other snapshot")
     }
 
     /// Lets the waiting replicas follow the stream from its current end.
     fn join(&self) -> Arc<SnapshotTransfer> {
-        let transfer = Arc::new(SnapshotTransfer::new(self.cut(), self.journal.end().0, None));
+        let transfer = Arc::new(SnapshotTransfer::new(self.snapshot(), self.journal.end().0, None));
         self.replication.join((&transfer, None), &self.journal, 1);
-        self.keyspace.end_cut(transfer.cut().unwrap());
+        self.keyspace.end_snapshot(transfer.snapshot().unwrap());
         transfer
     }
 
@@ -105,7 +106,7 @@ fn replicas_get_the_stream_from_their_snapshots_on() {
     assert_eq!(replication.replicas.alone_since_ms(), Some(7));
     // Nothing is written for a replica that has disconnected.
     first.leave();
-    assert!(transfer.cut().unwrap().is_over());
+    assert!(transfer.snapshot().unwrap().is_over());
     // New bytes are kept in case a replica reconnects.
     assert!(world.dispatch(b"three").is_empty());
     assert_eq!(replication.stream.kept(), Some(Kept { first: Ticket(23), bytes: 11 }));

@@ -1,10 +1,10 @@
-//! The transfer of a snapshot to the replicas that requested it. A cut is written either to a file that is then sent,
-//! or to a [`SnapshotPipe`] from which replicas receive it at the same time. Some replicas request a snapshot without
-//! keys, which needs no cut.
+//! The transfer of a snapshot to the replicas that requested it. The snapshot is written either to a file that is then
+//! sent, or to a [`SnapshotPipe`] from which replicas receive it at the same time. Some replicas request a snapshot
+//! without keys, which needs no [`Snapshot`] of the keyspace.
 
 use super::pipe::{PipeRead, SnapshotPipe};
 use crate::persistence::state::Underway;
-use brisk_engine::keyspace::Cut;
+use brisk_engine::keyspace::Snapshot;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -14,10 +14,10 @@ use std::time::Instant;
 
 /// A snapshot that several replicas share.
 pub struct SnapshotTransfer {
-    /// The position of the cut in the stream. The snapshot contains earlier changes only.
+    /// The position in the stream at which the snapshot began. The snapshot contains earlier changes only.
     pub from: u64,
     /// `None` if no keys are sent.
-    cut: Option<Arc<Cut>>,
+    snapshot: Option<Arc<Snapshot>>,
     began: Instant,
     /// The number of replicas that have not received the whole snapshot.
     wanted: AtomicUsize,
@@ -65,9 +65,9 @@ impl SnapshotFile {
 }
 
 impl SnapshotTransfer {
-    /// A transfer of a new cut.
-    pub fn new(cut: Arc<Cut>, from: u64, pipe: Option<SnapshotPipe>) -> SnapshotTransfer {
-        SnapshotTransfer::begun(Some(cut), from, pipe)
+    /// A transfer of a snapshot that has just begun.
+    pub fn new(snapshot: Arc<Snapshot>, from: u64, pipe: Option<SnapshotPipe>) -> SnapshotTransfer {
+        SnapshotTransfer::begun(Some(snapshot), from, pipe)
     }
 
     /// A transfer of the current dataset without its keys.
@@ -75,9 +75,13 @@ impl SnapshotTransfer {
         SnapshotTransfer::begun(None, from, Some(pipe))
     }
 
-    fn begun(cut: Option<Arc<Cut>>, from: u64, pipe: Option<SnapshotPipe>) -> SnapshotTransfer {
+    fn begun(
+        snapshot: Option<Arc<Snapshot>>,
+        from: u64,
+        pipe: Option<SnapshotPipe>,
+    ) -> SnapshotTransfer {
         let (wanted, outcome) = (AtomicUsize::new(0), OnceLock::new());
-        SnapshotTransfer { from, cut, began: Instant::now(), wanted, pipe, outcome }
+        SnapshotTransfer { from, snapshot, began: Instant::now(), wanted, pipe, outcome }
     }
 
     /// The pipe from which the replicas receive the snapshot while it is being written.
@@ -85,9 +89,9 @@ impl SnapshotTransfer {
         self.pipe.as_ref()
     }
 
-    /// The cut that provides the keys; `None` if none are sent.
-    pub fn cut(&self) -> Option<&Arc<Cut>> {
-        self.cut.as_ref()
+    /// The snapshot that provides the keys; `None` if none are sent.
+    pub fn snapshot(&self) -> Option<&Arc<Snapshot>> {
+        self.snapshot.as_ref()
     }
 
     /// Adds a replica of this worker and returns its number.
@@ -108,9 +112,9 @@ impl SnapshotTransfer {
         }
         if self.wanted.fetch_sub(1, Ordering::SeqCst) == 1
             && self.outcome.get().is_none()
-            && let Some(cut) = &self.cut
+            && let Some(snapshot) = &self.snapshot
         {
-            cut.give_up("no replica waits for it any more");
+            snapshot.give_up("no replica waits for it any more");
         }
     }
 
@@ -131,12 +135,13 @@ impl SnapshotTransfer {
 
     /// The progress of writing.
     pub fn underway(&self) -> Underway {
-        let of_cut = |of: fn(&Cut) -> u64| self.cut.as_ref().map_or(0, |cut| of(cut));
+        let of_snapshot =
+            |of: fn(&Snapshot) -> u64| self.snapshot.as_ref().map_or(0, |snapshot| of(snapshot));
         Underway {
             seconds: self.began.elapsed().as_secs(),
-            keys: of_cut(Cut::keys),
-            keys_written: of_cut(Cut::keys_written),
-            bytes: of_cut(Cut::bytes) + self.pipe.as_ref().map_or(0, SnapshotPipe::bytes),
+            keys: of_snapshot(Snapshot::keys),
+            keys_written: of_snapshot(Snapshot::keys_written),
+            bytes: of_snapshot(Snapshot::bytes) + self.pipe.as_ref().map_or(0, SnapshotPipe::bytes),
         }
     }
 }

@@ -80,7 +80,7 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     let snapshots = &view.shared.persistence.snapshots;
     let underway = snapshots.underway().or_else(|| view.shared.replication.snapshots.underway());
     text.number("snapshot_bytes", underway.map_or(0, |now| now.bytes));
-    text.number("snapshot_cut_us", snapshots.last_cut_us());
+    text.number("snapshot_quiesced_us", snapshots.last_quiesced_us());
     replication(view, text);
     text.number("leftover_watches", view.shared.keyspace.ended_watches() as u64);
     comparisons(view, text);

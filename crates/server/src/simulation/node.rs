@@ -9,7 +9,7 @@ use crate::commands;
 use crate::worker::Worker;
 use brisk_config::value::{PrimaryAddress, Text};
 use brisk_config::{Config, Store};
-use brisk_engine::keyspace::{CutWalker, KeyHasher};
+use brisk_engine::keyspace::{KeyHasher, SnapshotWalker};
 use brisk_engine::random::Random as Own;
 use brisk_engine::table::CommandTable;
 use brisk_engine::{DbIndex, ReplyBuffer};
@@ -68,7 +68,7 @@ pub(super) struct Machine {
     reactor: Reactor,
     shared: &'static Shared,
     /// Emits snapshot entries, in addition to the worker.
-    walker: CutWalker,
+    walker: SnapshotWalker,
     reader: Session,
     batch: Batch,
     /// The server's history and offset when its dataset was last read.
@@ -189,7 +189,7 @@ impl Machine {
         worker.resumed();
         worker.waiting();
         group.spawn(move || load::load(shared, &steps).expect("a valid snapshot"));
-        let (walker, batch) = (CutWalker::default(), Batch::default());
+        let (walker, batch) = (SnapshotWalker::default(), Batch::default());
         Machine { worker, reactor, shared, walker, reader, batch, read_at: None }
     }
 

@@ -6,7 +6,7 @@
 
 use crate::worker::Worker;
 use brisk_engine::keyspace::expire::{SweepOutcome, Sweeper};
-use brisk_engine::keyspace::{ClockWalker, CutWalker, WalkOutcome};
+use brisk_engine::keyspace::{ClockWalker, SnapshotWalker, WalkOutcome};
 use brisk_net::tls::HANDSHAKE_MS_MAX;
 use brisk_node::clients::flag;
 use brisk_node::core::memory_limit;
@@ -65,7 +65,7 @@ pub struct Cron {
     sweeper: Option<Sweeper>,
     /// When the walk for the snapshot in progress continues; `None` if there is none.
     next_walk: Option<u64>,
-    walker: CutWalker,
+    walker: SnapshotWalker,
     /// The number of commands that had been executed before the last slice of the walk.
     commands_walked: u64,
     /// When the restart of access clocks continues; `None` if there is none in progress.

@@ -1,5 +1,6 @@
 //! Sends snapshots to replicas. First the position in the stream is sent, then the file, or the part of it that has
-//! been written so far, as fast as the replica takes it. The stream since the cut follows from the backlog.
+//! been written so far, as fast as the replica takes it. The stream since the start of the snapshot follows from the
+//! backlog.
 //!
 //! Until then, nothing else is added to a replica's output (see `Session::defers_messages`), and its commands wait.
 

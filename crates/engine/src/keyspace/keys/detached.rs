@@ -2,8 +2,8 @@
 
 use crate::env::effect::{Event, EventClass, Hooks};
 use crate::env::{Env, Garbage};
-use crate::keyspace::cut::Change;
 use crate::keyspace::marks::{CONCERNED, HAS_FIELD_TTLS};
+use crate::keyspace::snapshot::Change;
 use crate::keyspace::{DbIndex, DbSlot, Entry, Key, Keyspace, SlotGuard, SlotId, StoredMut};
 use crate::types::{Value, ValueKind};
 use brisk_resp::slot::key_slot;

@@ -5,11 +5,11 @@
 //! exist, nothing is written, and the command ends with [`CommandError::UndeclaredKey`]
 //! ([`Keys::refuse_undeclared`]). Earlier changes to keys that it holds stay and are propagated.
 
-use super::cut::Change;
 use super::entry::{EntryMut, EntryRef};
 use super::evict::{initial_clock, touch};
 use super::fields;
 use super::marks::{CONCERNED, HAS_FIELD_TTLS, OCCUPIED, WAITED_FOR, WATCHED};
+use super::snapshot::Change;
 use super::{DbIndex, DbSlot, Entry, Key, Keyspace, SlotGuard, SlotId, Stored, StoredMut, UnixMs};
 use crate::base::error::{CommandError, Result};
 use crate::call::ctx::full_name;

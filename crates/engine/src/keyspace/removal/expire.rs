@@ -8,10 +8,10 @@
 //! and may stop anywhere.
 
 use crate::env::Env;
-use crate::keyspace::cut::Change;
 use crate::keyspace::fields::{FIELDS_PER_SLICE, expire_inside, inner_deadline};
 use crate::keyspace::keys::{after_expiry, lock_blocking, must_postpone_writes, seal_slot};
 use crate::keyspace::marks::{CONCERNED, FIELD_TTLS_SET_SINCE_WALK, HAS_FIELD_TTLS};
+use crate::keyspace::snapshot::Change;
 use crate::keyspace::{Database, DbIndex, DbNumber, Keyspace, SLOTS, SlotGuard, SlotId, UnixMs};
 
 /// Time for which a slot is skipped after it was walked to the end.

@@ -9,9 +9,9 @@
 
 use crate::env::Env;
 use crate::env::effect::{EventClass, Hooks};
-use crate::keyspace::cut::Change;
 use crate::keyspace::keys::{Keys, detach, discard, note_removed, notify};
 use crate::keyspace::marks::{CONCERNED, FIELD_MARKS, HAS_FIELD_TTLS};
+use crate::keyspace::snapshot::Change;
 use crate::keyspace::{DbIndex, Entry, Key, Keyspace, SlotGuard, SlotId, UnixMs};
 use crate::types::hash::Hash;
 use crate::types::{Collection, ValueKind, kind_of};

@@ -1,6 +1,6 @@
 //! The engine's view of a slot: every change to its table goes through the snapshot hook.
 
-use crate::keyspace::cut::Change;
+use crate::keyspace::snapshot::Change;
 use crate::keyspace::{SlotId, Stored, Table, Ticket, UnixMs};
 use crate::types::{Entry, StoredMut, Value};
 use brisk_structures::slot::{Slot as RawSlot, SlotGuard as RawGuard};
@@ -233,12 +233,12 @@ impl<'a> SlotGuard<'a> {
         self.0.table_mut().replace(hash, entry)
     }
 
-    /// Takes the whole table. The caller has notified [`crate::keyspace::cut::Cuts`]. O(1).
+    /// Takes the whole table. The caller has notified [`crate::keyspace::snapshot::Snapshots`]. O(1).
     pub(in crate::keyspace) fn take_table(&mut self) -> Table {
         self.0.take_table()
     }
 
-    /// Exchanges the tables of two slots. The caller has notified the cuts. O(1).
+    /// Exchanges the tables of two slots. The caller has notified the snapshots. O(1).
     pub(in crate::keyspace) fn exchange_tables(&mut self, other: &mut SlotGuard<'_>) {
         let (mine, theirs) = (self.take_table(), other.take_table());
         self.0.table_mut().put(theirs);

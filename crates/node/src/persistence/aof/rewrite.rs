@@ -2,10 +2,10 @@
 //! on.
 //!
 //! ```text
-//! new increment created ── all workers quiesced: cut, the stream continues in the new increment ──┐
-//! the manifest names it, before anything is written to it                                         │
-//! the snapshot is written during commands, renamed to the new base                                │
-//! the manifest names the new base and the new increment; the old files are removed  ◄─────────────┘
+//! new increment created ── all workers quiesced: a snapshot begins, the stream continues in the new increment ──┐
+//! the manifest names it, before anything is written to it                                                       │
+//! the snapshot is written during commands, renamed to the new base                                              │
+//! the manifest names the new base and the new increment; the old files are removed  ◄───────────────────────────┘
 //! ```
 //! After any failure or process exit, the files that the manifest names contain the dataset. A failed rewrite adds one
 //! increment.
@@ -24,7 +24,7 @@ use crate::persistence::replace::Stepwise;
 use crate::persistence::snapshot::{Head, delay};
 use brisk_config::{Config, os_reason};
 use brisk_engine::effect::Hooks;
-use brisk_engine::keyspace::Cut;
+use brisk_engine::keyspace::Snapshot;
 use brisk_engine::{CommandError, Result};
 use brisk_persist::aof::{BaseFormat, Manifest, ManifestFile};
 use brisk_persist::rdb::VERSION;
@@ -122,7 +122,7 @@ fn retry_minutes(failures: u64) -> u64 {
 }
 
 /// Starts a rewrite, or creates the file itself if there is none and the settings require one. The caller has checked
-/// that no cut is being emitted.
+/// that no snapshot is in progress.
 ///
 /// # Errors
 /// The rewrite cannot start, and the log has the reason; or [`CommandError::SlotBusy`] while a slow script runs.
@@ -187,7 +187,7 @@ fn begin_alone(core: &Core) -> Result<()> {
     let quiesced = core.quiesce_others()?;
     let began = Instant::now();
     let options = bgsave::options(&config, brisk_observe::memory::used());
-    let cut = bgsave::begin_cut(core, options)?;
+    let snapshot = bgsave::begin_snapshot(core, options)?;
     shared.dispatch_changes(core.id);
     let journal = shared.keyspace.journal();
     // The first command in the new file selects its database.
@@ -209,7 +209,7 @@ fn begin_alone(core: &Core) -> Result<()> {
     let version = brisk_engine::snapshot::version_at_least(&shared.keyspace, &core.env);
     let head = Head::now(core, version).of_base();
     // From now on, the rewrite can be stopped.
-    *aof.rewrite.cut.lock().even_poisoned() = Some(Arc::clone(&cut));
+    *aof.rewrite.snapshot.lock().even_poisoned() = Some(Arc::clone(&snapshot));
     drop(quiesced);
     *aof.manifest.lock().even_poisoned() = next;
     aof.rewrite.is_scheduled.store(false, Ordering::SeqCst);
@@ -220,14 +220,14 @@ fn begin_alone(core: &Core) -> Result<()> {
     }
     let pid = std::process::id();
     shared.log.notice(format_args!("Background append only file rewriting started by pid {pid}"));
-    let (own, own_increment) = (Arc::clone(&cut), increment.clone());
+    let (own, own_increment) = (Arc::clone(&snapshot), increment.clone());
     let run = move || {
         let done = write_base(shared, &config, &home, &head, &own, own_increment.as_ref());
-        shared.keyspace.end_cut(&own);
+        shared.keyspace.end_snapshot(&own);
         end(shared, done, began);
     };
     if let Err(error) = std::thread::Builder::new().name("brisk-rewrite".to_owned()).spawn(run) {
-        shared.keyspace.end_cut(&cut);
+        shared.keyspace.end_snapshot(&snapshot);
         end(shared, Err(os_reason(&error)), began);
         return Err(failed(error));
     }
@@ -250,7 +250,7 @@ fn write_base(
     config: &Config,
     home: &Home,
     head: &Head,
-    cut: &Cut,
+    snapshot: &Snapshot,
     increment: Option<&ManifestFile>,
 ) -> std::result::Result<(), String> {
     let aof = &shared.persistence.aof;
@@ -260,7 +260,7 @@ fn write_base(
     manifest.retire_increments(usize::from(increment.is_some()));
     let written = files::write_base(&System, home, &manifest, style, |file| {
         let mut out = head.begin(file);
-        cut.write(&mut out, |keys| delay(config, keys, || cut.is_over()))?;
+        snapshot.write(&mut out, |keys| delay(config, keys, || snapshot.is_over()))?;
         out.finish().map(|_| ())
     });
     written.map_err(|failure| failure.to_string())?;
@@ -298,7 +298,7 @@ fn end(shared: &Shared, done: std::result::Result<(), String>, began: Instant) {
     let (aof, log) = (&shared.persistence.aof, &shared.log);
     let rewrite = &aof.rewrite;
     let is_ok = done.is_ok();
-    *rewrite.cut.lock().even_poisoned() = None;
+    *rewrite.snapshot.lock().even_poisoned() = None;
     match done {
         Ok(()) => {
             log.notice(format_args!("Background AOF rewrite terminated with success"));
@@ -390,8 +390,8 @@ pub fn is_running(shared: &Shared) -> bool {
 
 /// Requests that a rewrite in progress stop soon, without a base.
 pub fn give_up(shared: &Shared, why: &'static str) {
-    if let Some(cut) = &*shared.persistence.aof.rewrite.cut.lock().even_poisoned() {
-        cut.give_up(why);
+    if let Some(snapshot) = &*shared.persistence.aof.rewrite.snapshot.lock().even_poisoned() {
+        snapshot.give_up(why);
     }
 }
 
@@ -403,7 +403,7 @@ pub fn stop(shared: &Shared, why: &'static str) -> bool {
     if !rewrite.is_running.load(Ordering::SeqCst) {
         return true;
     }
-    let is_writing = || rewrite.cut.lock().even_poisoned().is_some();
+    let is_writing = || rewrite.snapshot.lock().even_poisoned().is_some();
     shared.log.warning(format_args!("There is a child rewriting the AOF. Killing it!"));
     give_up(shared, why);
     let until = Instant::now() + STOP_MAX;
@@ -425,9 +425,9 @@ pub fn close(shared: &Shared) {
         let reason = os_reason(&error);
         shared.log.warning(format_args!("The append-only file could not be written: {reason}"));
     }
-    if let Some(cut) = &*aof.rewrite.cut.lock().even_poisoned() {
+    if let Some(snapshot) = &*aof.rewrite.snapshot.lock().even_poisoned() {
         shared.log.notice(format_args!("Killing AOF child"));
-        cut.give_up("the append-only file was disabled");
+        snapshot.give_up("the append-only file was disabled");
     }
     aof.end_at(shared.keyspace.journal().end());
     // Clear the error of the last write. Without a file, no later write would clear it.

@@ -6,7 +6,7 @@ use super::lock::{self, LockError, Locks};
 use crate::persistence::disk::{Disk, System};
 use brisk_config::choice::AppendFsync;
 use brisk_config::directives::persistence::Persistence;
-use brisk_engine::keyspace::{AofEdit, Cut, Journal, Ticket};
+use brisk_engine::keyspace::{AofEdit, Journal, Snapshot, Ticket};
 use brisk_observe::log::Log;
 use brisk_persist::aof::Manifest;
 use brisk_reactor::unix_ms;
@@ -147,8 +147,8 @@ pub struct Aof<D: Disk = System> {
 pub(super) struct Rewrite {
     pub(super) is_running: AtomicBool,
     pub(super) is_scheduled: AtomicBool,
-    /// The cut that the running rewrite writes.
-    pub(super) cut: Mutex<Option<Arc<Cut>>>,
+    /// The snapshot that the running rewrite writes.
+    pub(super) snapshot: Mutex<Option<Arc<Snapshot>>>,
     /// When the running rewrite began.
     pub(super) began: Mutex<Option<Instant>>,
     /// The duration of the last rewrite, in seconds.

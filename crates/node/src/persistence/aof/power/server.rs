@@ -48,7 +48,7 @@ pub(super) struct Server {
 
 /// A rewrite in progress.
 struct Rewrite {
-    /// The dataset at the cut.
+    /// The dataset when the rewrite's snapshot began.
     count: u64,
     increment: Option<ManifestFile>,
     /// Set when the base is complete.

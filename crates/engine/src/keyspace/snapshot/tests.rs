@@ -1,6 +1,6 @@
 //! Snapshots taken during commands are loaded, and must equal the dataset at their start.
 
-use super::{Cut, CutOptions, CutWalker, WalkOutcome};
+use super::{Snapshot, SnapshotOptions, SnapshotWalker, WalkOutcome};
 use crate::base::random::Random;
 use crate::dataset::digest::Digest;
 use crate::dataset::loader::load_file;
@@ -15,8 +15,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::thread::{JoinHandle, spawn};
 
-const OPTIONS: CutOptions =
-    CutOptions { compresses: true, queue_bytes_max: 1 << 30, dataset_bytes: 0 };
+const OPTIONS: SnapshotOptions =
+    SnapshotOptions { compresses: true, queue_bytes_max: 1 << 30, dataset_bytes: 0 };
 
 type Contents = BTreeMap<(u32, Vec<u8>), (Digest, Option<UnixMs>)>;
 
@@ -42,7 +42,7 @@ fn contents(db: &Db, slots: &SlotSet) -> Contents {
 
 /// A snapshot in progress, and its expected contents.
 struct Taken {
-    cut: Arc<Cut>,
+    snapshot: Arc<Snapshot>,
     want: Contents,
     writer: JoinHandle<io::Result<Vec<u8>>>,
 }
@@ -54,33 +54,35 @@ impl Taken {
 
     fn begin_with(db: &Db, slots: SlotSet) -> Taken {
         let want = contents(db, &slots);
-        let cut =
-            db.keyspace().begin_cut(slots.clone(), OPTIONS).expect("no other cut has these slots");
-        assert!(db.keyspace().begin_cut(slots, OPTIONS).is_none(), "one at a time");
-        assert_eq!(cut.keys(), want.len() as u64);
-        let own = Arc::clone(&cut);
+        let snapshot = db
+            .keyspace()
+            .begin_snapshot(slots.clone(), OPTIONS)
+            .expect("no other snapshot has these slots");
+        assert!(db.keyspace().begin_snapshot(slots, OPTIONS).is_none(), "one at a time");
+        assert_eq!(snapshot.keys(), want.len() as u64);
+        let own = Arc::clone(&snapshot);
         let writer = spawn(move || {
             let mut out = RdbWriter::new(Vec::new(), VERSION_FIELD_TTL);
             own.write(&mut out, |_| ())?;
             out.finish()
         });
-        Taken { cut, want, writer }
+        Taken { snapshot, want, writer }
     }
 
-    /// Walks until the only cut is written, and compares the contents of the file.
-    fn end(self, db: &Db, walker: &mut CutWalker) {
+    /// Walks until the only snapshot is written, and compares the contents of the file.
+    fn end(self, db: &Db, walker: &mut SnapshotWalker) {
         self.end_with_others(db, walker);
         assert_eq!(walker.walk(db.keyspace(), db.env(), || true), WalkOutcome::Nothing);
     }
 
-    fn end_with_others(self, db: &Db, walker: &mut CutWalker) {
+    fn end_with_others(self, db: &Db, walker: &mut SnapshotWalker) {
         while !self.writer.is_finished() {
             walker.walk(db.keyspace(), db.env(), || true);
             std::thread::yield_now();
         }
         let file = self.writer.join().expect("no panic").expect("a Vec takes everything");
-        db.keyspace().end_cut(&self.cut);
-        assert_eq!(self.cut.bytes(), 0);
+        db.keyspace().end_snapshot(&self.snapshot);
+        assert_eq!(self.snapshot.bytes(), 0);
         let loaded = Db::new();
         // At time 0 nothing has expired.
         loaded.env().set_now(UnixMs(0));
@@ -169,11 +171,11 @@ impl Changes {
 }
 
 #[test]
-fn random_changes_during_a_walk_leave_the_dataset_of_the_cut_in_the_file() {
+fn a_snapshot_during_random_changes_contains_the_dataset_at_its_start() {
     let rounds = if cfg!(miri) { 1 } else { 60 };
     for seed in 0..rounds {
         let (mut db, mut changes) = (Db::new(), Changes::new(seed));
-        let mut walker = CutWalker::default();
+        let mut walker = SnapshotWalker::default();
         for _ in 0..1500 {
             changes.change(&mut db, false);
         }
@@ -209,11 +211,11 @@ fn divided(random: &mut Random, parts: u64) -> Vec<SlotSet> {
 }
 
 #[test]
-fn cuts_of_disjoint_slots_begin_and_end_in_any_order_during_random_changes() {
+fn snapshots_of_disjoint_slots_begin_and_end_in_any_order_during_random_changes() {
     let rounds = if cfg!(miri) { 1 } else { 40 };
     for seed in 0..rounds {
         let (mut db, mut changes) = (Db::new(), Changes::new(1000 + seed));
-        let mut walker = CutWalker::default();
+        let mut walker = SnapshotWalker::default();
         for _ in 0..1500 {
             changes.change(&mut db, false);
         }
@@ -229,11 +231,11 @@ fn cuts_of_disjoint_slots_begin_and_end_in_any_order_during_random_changes() {
                 });
             }
             match sets.pop() {
-                // Most cuts begin while another one is being emitted. Others are completely written
-                // first.
+                // Usually a snapshot begins while another one is in progress. Otherwise, one in
+                // progress is completely written first.
                 Some(slots) if taken.is_empty() || changes.below(3) > 0 => {
                     if !taken.is_empty() {
-                        assert!(db.keyspace().begin_cut(SlotSet::all(), OPTIONS).is_none());
+                        assert!(db.keyspace().begin_snapshot(SlotSet::all(), OPTIONS).is_none());
                     }
                     taken.push(Taken::begin_with(&db, slots));
                 }
@@ -252,7 +254,7 @@ fn cuts_of_disjoint_slots_begin_and_end_in_any_order_during_random_changes() {
 }
 
 #[test]
-fn a_cut_of_some_slots_keeps_nothing_of_the_others() {
+fn a_snapshot_of_some_slots_keeps_nothing_of_the_others() {
     let mut db = Db::new();
     let text = "x".repeat(100_000);
     for number in 0..20 {
@@ -260,21 +262,22 @@ fn a_cut_of_some_slots_keeps_nothing_of_the_others() {
     }
     let key = db.keyspace().hasher().key(b"{7}");
     let slots: SlotSet = [key.slot].into_iter().collect();
-    let cut = db.keyspace().begin_cut(slots, OPTIONS).expect("no other cut is in progress");
-    assert_eq!(cut.keys(), 1);
+    let snapshot =
+        db.keyspace().begin_snapshot(slots, OPTIONS).expect("no other snapshot is in progress");
+    assert_eq!(snapshot.keys(), 1);
     for number in (0..20).filter(|number| *number != 7) {
         db.check(&format!("DEL {{{number}}}"), "(integer) 1");
     }
-    assert_eq!(cut.bytes(), 0);
+    assert_eq!(snapshot.bytes(), 0);
     db.check("DEL {7}", "(integer) 1");
-    assert!(cut.bytes() >= 100_000);
-    db.keyspace().end_cut(&cut);
+    assert!(snapshot.bytes() >= 100_000);
+    db.keyspace().end_snapshot(&snapshot);
 }
 
 #[test]
 fn a_snapshot_that_was_given_up_leaves_nothing_for_the_next() {
     let (mut db, mut changes) = (Db::new(), Changes::new(1));
-    let mut walker = CutWalker::default();
+    let mut walker = SnapshotWalker::default();
     for round in 0..6 {
         for _ in 0..600 {
             changes.change(&mut db, false);
@@ -289,13 +292,13 @@ fn a_snapshot_that_was_given_up_leaves_nothing_for_the_next() {
             changes.change(&mut db, true);
         }
         if round % 2 == 0 {
-            taken.cut.give_up("enough");
+            taken.snapshot.give_up("enough");
             let error = taken.writer.join().expect("no panic").unwrap_err();
             assert_eq!(error.to_string(), "enough");
-            // Change data before the threads know that the cut is over, and again afterwards.
+            // Change data before the threads know that the snapshot is over, and again afterwards.
             changes.change(&mut db, true);
-            db.keyspace().end_cut(&taken.cut);
-            assert_eq!(taken.cut.bytes(), 0);
+            db.keyspace().end_snapshot(&taken.snapshot);
+            assert_eq!(taken.snapshot.bytes(), 0);
         } else {
             taken.end(&db, &mut walker);
         }
@@ -304,7 +307,7 @@ fn a_snapshot_that_was_given_up_leaves_nothing_for_the_next() {
 
 #[test]
 fn a_flush_hands_its_tables_over_without_walking_through_them() {
-    let (mut db, mut walker) = (Db::new(), CutWalker::default());
+    let (mut db, mut walker) = (Db::new(), SnapshotWalker::default());
     for number in 0..5000 {
         db.check(&format!("SET {{{}}}{number} v", number % 7), "OK");
     }
@@ -327,8 +330,8 @@ fn keys_that_were_not_emitted_make_the_snapshot_fail() {
     let mut guard = db.keyspace().database(DbIndex::FIRST).slot(key.slot).try_lock().expect("free");
     drop(guard.stash(key.hash, key.bytes).expect("it was set"));
     drop(guard);
-    let mut walker = CutWalker::default();
-    while !taken.cut.is_over() {
+    let mut walker = SnapshotWalker::default();
+    while !taken.snapshot.is_over() {
         walker.walk(db.keyspace(), db.env(), || true);
     }
     let error = taken.writer.join().expect("no panic").unwrap_err();
@@ -342,16 +345,18 @@ fn a_writer_that_is_too_slow_ends_the_snapshot_and_nothing_else() {
     for number in 0..300 {
         db.check(&format!("SET {{t}}{number} {text}"), "OK");
     }
-    let options = CutOptions { queue_bytes_max: 100_000, ..OPTIONS };
-    let cut =
-        db.keyspace().begin_cut(SlotSet::all(), options).expect("no other cut is in progress");
+    let options = SnapshotOptions { queue_bytes_max: 100_000, ..OPTIONS };
+    let snapshot = db
+        .keyspace()
+        .begin_snapshot(SlotSet::all(), options)
+        .expect("no other snapshot is in progress");
     for number in 0..300 {
         db.check(&format!("APPEND {{t}}{number} y"), "(integer) 4001");
     }
     let mut out = RdbWriter::new(Vec::new(), VERSION_FIELD_TTL);
-    let error = cut.write(&mut out, |_| ()).unwrap_err();
+    let error = snapshot.write(&mut out, |_| ()).unwrap_err();
     assert!(error.to_string().starts_with("the disk, or a replica, is too slow"), "{error}");
-    db.keyspace().end_cut(&cut);
+    db.keyspace().end_snapshot(&snapshot);
     db.check("DBSIZE", "(integer) 300").invariants();
 }
 
@@ -365,27 +370,31 @@ fn values_and_tables_that_only_the_snapshot_has_are_counted() {
     for key in ["{t}removed", "{t}changed", "{t}left", "flushed"] {
         db.check(&format!("SET {key} {text}"), "OK");
     }
-    let options = CutOptions { dataset_bytes: 4 * BYTES, ..OPTIONS };
-    let cut =
-        db.keyspace().begin_cut(SlotSet::all(), options).expect("no other cut is in progress");
-    assert_eq!(cut.bytes(), 0);
+    let options = SnapshotOptions { dataset_bytes: 4 * BYTES, ..OPTIONS };
+    let snapshot = db
+        .keyspace()
+        .begin_snapshot(SlotSet::all(), options)
+        .expect("no other snapshot is in progress");
+    assert_eq!(snapshot.bytes(), 0);
     db.check("APPEND {t}changed y", "(integer) 200001");
-    let shared = cut.bytes();
+    let shared = snapshot.bytes();
     assert!(shared < BYTES, "the dataset has them: {shared}");
     db.check("FLUSHDB", "OK");
-    let flushed = cut.bytes() - shared;
+    let flushed = snapshot.bytes() - shared;
     assert_eq!(flushed, BYTES, "the slot of the others owes nothing");
-    db.keyspace().end_cut(&cut);
-    assert_eq!(cut.bytes(), 0);
+    db.keyspace().end_snapshot(&snapshot);
+    assert_eq!(snapshot.bytes(), 0);
 
     db.check(&format!("SET removed {text}"), "OK");
-    let cut =
-        db.keyspace().begin_cut(SlotSet::all(), OPTIONS).expect("no other cut is in progress");
+    let snapshot = db
+        .keyspace()
+        .begin_snapshot(SlotSet::all(), OPTIONS)
+        .expect("no other snapshot is in progress");
     db.check("DEL removed", "(integer) 1");
-    assert!(cut.bytes() >= BYTES, "{}", cut.bytes());
-    assert!(cut.bytes_peak() >= BYTES);
-    db.keyspace().end_cut(&cut);
-    assert_eq!(cut.bytes(), 0);
+    assert!(snapshot.bytes() >= BYTES, "{}", snapshot.bytes());
+    assert!(snapshot.bytes_peak() >= BYTES);
+    db.keyspace().end_snapshot(&snapshot);
+    assert_eq!(snapshot.bytes(), 0);
 }
 
 /// The end of a turn leaves little data in a large buffer.
@@ -395,13 +404,15 @@ fn short_turns_do_not_queue_empty_room() {
     for number in 0..200 {
         db.check(&format!("SET key{number} v"), "OK");
     }
-    let cut =
-        db.keyspace().begin_cut(SlotSet::all(), OPTIONS).expect("no other cut is in progress");
-    let mut walker = CutWalker::default();
+    let snapshot = db
+        .keyspace()
+        .begin_snapshot(SlotSet::all(), OPTIONS)
+        .expect("no other snapshot is in progress");
+    let mut walker = SnapshotWalker::default();
     for number in 0..200 {
         db.check(&format!("SET key{number} w"), "OK");
         walker.walk(db.keyspace(), db.env(), || false);
     }
-    assert!(cut.bytes() < 200 * 100, "{}", cut.bytes());
-    db.keyspace().end_cut(&cut);
+    assert!(snapshot.bytes() < 200 * 100, "{}", snapshot.bytes());
+    db.keyspace().end_snapshot(&snapshot);
 }

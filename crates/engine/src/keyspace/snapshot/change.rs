@@ -1,6 +1,6 @@
 //! The hook that runs before every change.
 
-use super::Cut;
+use super::Snapshot;
 use super::output::Emitted;
 use super::progress::SlotProgress;
 use crate::env::Env;
@@ -24,15 +24,16 @@ pub(in crate::keyspace) struct Change<'c> {
 }
 
 impl Change<'_> {
-    /// Called before a key's entry is changed or added: emits the entry as it was at the cut.
+    /// Called before a key's entry is changed or added: emits the entry as it was when the snapshot
+    /// began.
     #[inline(always)]
     pub(in crate::keyspace) fn preserve(self, guard: &mut SlotGuard<'_>, hash: u64, key: &[u8]) {
-        if guard.stamp() != self.keyspace.cuts.stamp() {
+        if guard.stamp() != self.keyspace.snapshots.stamp() {
             self.preserve_owed(guard, hash, key, Emitted::Changes);
         }
     }
 
-    /// Called before an entry is removed: emits the entry as it was at the cut.
+    /// Called before an entry is removed: emits the entry as it was when the snapshot began.
     #[inline(always)]
     pub(in crate::keyspace) fn preserve_leaving(
         self,
@@ -40,7 +41,7 @@ impl Change<'_> {
         hash: u64,
         key: &[u8],
     ) {
-        if guard.stamp() != self.keyspace.cuts.stamp() {
+        if guard.stamp() != self.keyspace.snapshots.stamp() {
             self.preserve_owed(guard, hash, key, Emitted::Leaves);
         }
     }
@@ -50,13 +51,13 @@ impl Change<'_> {
     fn preserve_owed(self, guard: &mut SlotGuard<'_>, hash: u64, key: &[u8], how: Emitted) {
         let place = (self.db, SlotId::new(key_slot(key)));
         let leaving = (how == Emitted::Leaves).then_some(key);
-        let Some((cut, mut progress)) = self.begin_slot(guard, place, leaving) else { return };
+        let Some((snapshot, mut progress)) = self.begin_slot(guard, place, leaving) else { return };
         if progress.settle(hash)
             && let Some(entry) = guard.table().find(hash, key)
         {
-            self.emit(&cut, &mut progress, &EntryRef(entry), how);
+            self.emit(&snapshot, &mut progress, &EntryRef(entry), how);
         }
-        cut.progresses.put(place, progress);
+        snapshot.progresses.put(place, progress);
     }
 
     /// Called before entries are removed from a slot. If it returns true, the caller must report
@@ -66,24 +67,24 @@ impl Change<'_> {
         guard: &mut SlotGuard<'_>,
         slot: SlotId,
     ) -> bool {
-        if guard.stamp() == self.keyspace.cuts.stamp() {
+        if guard.stamp() == self.keyspace.snapshots.stamp() {
             return false;
         }
         let place = (self.db, slot);
-        let Some((cut, progress)) = self.begin_slot(guard, place, None) else { return false };
-        cut.progresses.put(place, progress);
+        let Some((snapshot, progress)) = self.begin_slot(guard, place, None) else { return false };
+        snapshot.progresses.put(place, progress);
         true
     }
 
     /// Called after an entry was removed from a slot that is still held.
     pub(in crate::keyspace) fn preserve_removed(self, entry: &Entry) {
         let Key { hash, slot, .. } = self.keyspace.hasher().key(entry.key());
-        let Some(cut) = self.keyspace.cuts.covering(self.env, slot) else { return };
-        let Some(mut progress) = cut.progresses.take((self.db, slot)) else { return };
+        let Some(snapshot) = self.keyspace.snapshots.covering(self.env, slot) else { return };
+        let Some(mut progress) = snapshot.progresses.take((self.db, slot)) else { return };
         if progress.settle(hash) {
-            self.emit(&cut, &mut progress, &EntryRef(entry.into()), Emitted::Leaves);
+            self.emit(&snapshot, &mut progress, &EntryRef(entry.into()), Emitted::Leaves);
         }
-        cut.progresses.put((self.db, slot), progress);
+        snapshot.progresses.put((self.db, slot), progress);
     }
 
     /// The progress of a slot from which the key `leaving` is about to be removed. The caller puts
@@ -93,18 +94,18 @@ impl Change<'_> {
         guard: &mut SlotGuard<'_>,
         place: DbSlot,
         leaving: Option<&[u8]>,
-    ) -> Option<(Arc<Cut>, Box<SlotProgress>)> {
-        let cuts = &self.keyspace.cuts;
-        let Some(cut) = cuts.owed(self.env, place.1, guard) else {
-            // No cut covers this slot, its cut already has all of the slot's entries, or the cut
-            // was given up.
-            guard.set_stamp(cuts.stamp());
+    ) -> Option<(Arc<Snapshot>, Box<SlotProgress>)> {
+        let snapshots = &self.keyspace.snapshots;
+        let Some(snapshot) = snapshots.owed(self.env, place.1, guard) else {
+            // No snapshot covers this slot, its snapshot already has all of the slot's entries, or
+            // the snapshot was given up.
+            guard.set_stamp(snapshots.stamp());
             return None;
         };
-        let mut progress = match cut.progresses.take(place) {
+        let mut progress = match snapshot.progresses.take(place) {
             Some(progress) => progress,
             None if guard.table().is_empty() => {
-                guard.set_stamp(cuts.stamp());
+                guard.set_stamp(snapshots.stamp());
                 return None;
             }
             None => SlotProgress::new(place.0, guard.table().len()),
@@ -113,19 +114,25 @@ impl Change<'_> {
             guard.table().for_each(|entry| {
                 let leaves = leaving.is_some_and(|key| key == entry.key());
                 let how = if leaves { Emitted::Leaves } else { Emitted::Changes };
-                self.emit(&cut, &mut progress, &EntryRef(entry), how);
+                self.emit(&snapshot, &mut progress, &EntryRef(entry), how);
             });
-            guard.set_stamp(cuts.stamp());
-            cut.finish(&progress);
+            guard.set_stamp(snapshots.stamp());
+            snapshot.finish(&progress);
             return None;
         }
-        Some((cut, progress))
+        Some((snapshot, progress))
     }
 
-    fn emit(self, cut: &Arc<Cut>, progress: &mut SlotProgress, entry: &EntryRef<'_>, how: Emitted) {
+    fn emit(
+        self,
+        snapshot: &Arc<Snapshot>,
+        progress: &mut SlotProgress,
+        entry: &EntryRef<'_>,
+        how: Emitted,
+    ) {
         progress.emitted += 1;
-        let mut buffers = self.env.cut_buffers.borrow_mut();
-        buffers.of(cut).add(progress.origin, entry, self.env, how);
+        let mut buffers = self.env.snapshot_buffers.borrow_mut();
+        buffers.of(snapshot).add(progress.origin, entry, self.env, how);
     }
 }
 

@@ -6,7 +6,7 @@
 
 use super::output::Emitted;
 use super::progress::SlotProgress;
-use super::{Cut, QUEUE_BYTES_MAX};
+use super::{QUEUE_BYTES_MAX, Snapshot};
 use crate::env::{Env, Garbage};
 use crate::keyspace::{DbNumber, DbSlot, EntryRef, Keyspace};
 use crate::types::Value;
@@ -44,24 +44,24 @@ pub(super) struct WalkOrder {
     is_clean: bool,
 }
 
-/// One thread's part in the walks of all cuts.
+/// One thread's part in the walks of all snapshots.
 #[derive(Default)]
-pub struct CutWalker {
+pub struct SnapshotWalker {
     walks: Vec<Walk>,
     /// The index of the walk that takes the next step.
     next: usize,
 }
 
-/// One thread's part in the walk of one cut.
+/// One thread's part in the walk of one snapshot.
 struct Walk {
-    cut: Arc<Cut>,
+    snapshot: Arc<Snapshot>,
     /// The slot that the thread is working on.
     place: Option<DbSlot>,
 }
 
-impl CutWalker {
-    /// Emits entries while `more` returns true, in turn for each cut that is being emitted. Also hands over the entries
-    /// that this thread has emitted before changes. The thread must hold no slot.
+impl SnapshotWalker {
+    /// Emits entries while `more` returns true, in turn for each snapshot in progress. Also hands over the entries that
+    /// this thread has emitted before changes. The thread must hold no slot.
     pub fn walk(
         &mut self,
         keyspace: &Keyspace,
@@ -80,30 +80,33 @@ impl CutWalker {
                 WalkOutcome::Waits | WalkOutcome::Nothing => waiting += 1,
             }
         }
-        env.cut_buffers.borrow_mut().hand_in();
+        env.snapshot_buffers.borrow_mut().hand_in();
         if waiting < self.walks.len() {
             return WalkOutcome::Part;
         }
-        for cut in self.walks.iter().map(|walk| &walk.cut).filter(|cut| cut.is_incomplete()) {
-            cut.give_up("internal error: keys were not emitted");
+        for snapshot in
+            self.walks.iter().map(|walk| &walk.snapshot).filter(|snapshot| snapshot.is_incomplete())
+        {
+            snapshot.give_up("internal error: keys were not emitted");
         }
         WalkOutcome::Waits
     }
 
-    /// Leaves the walks of cuts that are over, and joins those of new ones.
+    /// Leaves the walks of snapshots that are over, and joins those of new ones.
     fn follow(&mut self, keyspace: &Keyspace, env: &Env) {
-        let mut buffers = env.cut_buffers.borrow_mut();
-        buffers.follow(&keyspace.cuts);
+        let mut buffers = env.snapshot_buffers.borrow_mut();
+        buffers.follow(&keyspace.snapshots);
         self.walks.retain(|walk| {
-            let is_active = buffers.cuts().any(|cut| Arc::ptr_eq(cut, &walk.cut));
+            let is_active =
+                buffers.snapshots().any(|snapshot| Arc::ptr_eq(snapshot, &walk.snapshot));
             if !is_active && walk.place.is_some() {
-                walk.cut.order.lock().even_poisoned().out -= 1;
+                walk.snapshot.order.lock().even_poisoned().out -= 1;
             }
             is_active
         });
-        for cut in buffers.cuts() {
-            if !self.walks.iter().any(|walk| Arc::ptr_eq(cut, &walk.cut)) {
-                self.walks.push(Walk { cut: Arc::clone(cut), place: None });
+        for snapshot in buffers.snapshots() {
+            if !self.walks.iter().any(|walk| Arc::ptr_eq(snapshot, &walk.snapshot)) {
+                self.walks.push(Walk { snapshot: Arc::clone(snapshot), place: None });
             }
         }
     }
@@ -111,14 +114,14 @@ impl CutWalker {
 
 impl Walk {
     fn step(&mut self, keyspace: &Keyspace, env: &Env) -> WalkOutcome {
-        let cut = &self.cut;
-        if cut.queue.bytes_held() > QUEUE_BYTES_MAX.min(cut.options.queue_bytes_max / 2) {
+        let snapshot = &self.snapshot;
+        if snapshot.queue.bytes_held() > QUEUE_BYTES_MAX.min(snapshot.options.queue_bytes_max / 2) {
             return WalkOutcome::Waits;
         }
-        if step_detached(keyspace, env, cut) {
+        if step_detached(keyspace, env, snapshot) {
             return WalkOutcome::Part;
         }
-        let Some(place) = self.place.or_else(|| cut.next_place(keyspace)) else {
+        let Some(place) = self.place.or_else(|| snapshot.next_place(keyspace)) else {
             return WalkOutcome::Waits;
         };
         self.place = Some(place);
@@ -126,28 +129,28 @@ impl Walk {
             return WalkOutcome::Waits;
         };
         let mut met_owing = false;
-        if cut.is_owed_by(&guard) {
+        if snapshot.is_owed_by(&guard) {
             met_owing = true;
-            let mut progress = cut.progresses.take_or_begin(place, guard.table().len());
-            if bite(keyspace, env, cut, &mut progress, guard.table()) {
-                guard.set_stamp(keyspace.cuts.stamp());
-                cut.finish(&progress);
+            let mut progress = snapshot.progresses.take_or_begin(place, guard.table().len());
+            if bite(keyspace, env, snapshot, &mut progress, guard.table()) {
+                guard.set_stamp(keyspace.snapshots.stamp());
+                snapshot.finish(&progress);
             } else {
-                cut.progresses.put(place, progress);
+                snapshot.progresses.put(place, progress);
                 return WalkOutcome::Part;
             }
         }
         drop(guard);
         self.place = None;
-        let mut order = cut.order.lock().even_poisoned();
+        let mut order = snapshot.order.lock().even_poisoned();
         order.out -= 1;
         order.met_owing |= met_owing;
         WalkOutcome::Part
     }
 }
 
-impl Cut {
-    /// The next slot of the cut that is not empty; `None` at the end of a pass.
+impl Snapshot {
+    /// The next slot of the snapshot that is not empty; `None` at the end of a pass.
     fn next_place(&self, keyspace: &Keyspace) -> Option<DbSlot> {
         let mut order = self.order.lock().even_poisoned();
         if order.is_clean {
@@ -186,14 +189,14 @@ impl Cut {
 }
 
 /// Emits a part of a table that was flushed. Returns false if there is no such table.
-fn step_detached(keyspace: &Keyspace, env: &Env, cut: &Arc<Cut>) -> bool {
-    let Some(mut detached) = cut.detached.lock().even_poisoned().pop() else { return false };
-    if bite(keyspace, env, cut, &mut detached.progress, detached.table.view()) {
-        cut.finish(&detached.progress);
-        cut.detached_bytes.fetch_sub(detached.bytes, Ordering::Relaxed);
+fn step_detached(keyspace: &Keyspace, env: &Env, snapshot: &Arc<Snapshot>) -> bool {
+    let Some(mut detached) = snapshot.detached.lock().even_poisoned().pop() else { return false };
+    if bite(keyspace, env, snapshot, &mut detached.progress, detached.table.view()) {
+        snapshot.finish(&detached.progress);
+        snapshot.detached_bytes.fetch_sub(detached.bytes, Ordering::Relaxed);
         env.garbage.borrow_mut().push(Garbage::Table(detached.table));
     } else {
-        cut.detached.lock().even_poisoned().push(detached);
+        snapshot.detached.lock().even_poisoned().push(detached);
     }
     true
 }
@@ -203,13 +206,13 @@ fn step_detached(keyspace: &Keyspace, env: &Env, cut: &Arc<Cut>) -> bool {
 fn bite(
     keyspace: &Keyspace,
     env: &Env,
-    cut: &Arc<Cut>,
+    snapshot: &Arc<Snapshot>,
     progress: &mut SlotProgress,
     table: TableRef<'_, Value>,
 ) -> bool {
-    let mut buffers = env.cut_buffers.borrow_mut();
-    let output = buffers.of(cut);
-    let how = Emitted::AtLeisure { compresses: cut.options.compresses };
+    let mut buffers = env.snapshot_buffers.borrow_mut();
+    let output = buffers.of(snapshot);
+    let how = Emitted::AtLeisure { compresses: snapshot.options.compresses };
     let (mut keys, mut bytes) = (0, 0);
     while keys < BITE_KEYS && bytes < BITE_BYTES {
         let before = output.len();

@@ -1,7 +1,7 @@
 //! From entries to the writer. The holder of the slot encodes them, or shares them if they are
 //! large.
 
-use super::{Cut, Cuts};
+use super::{Snapshot, Snapshots};
 use crate::env::Env;
 use crate::keyspace::{DbIndex, EntryRef, evict};
 use crate::types::Value;
@@ -111,7 +111,7 @@ impl Piece {
 
 /// The pieces that wait for the writer.
 #[derive(Default)]
-pub(super) struct CutQueue {
+pub(super) struct SnapshotQueue {
     pieces: Mutex<Vec<Piece>>,
     /// Signals new pieces, or that the queue was closed.
     changed: Condvar,
@@ -121,7 +121,7 @@ pub(super) struct CutQueue {
     /// references.
     shared_bytes: AtomicU64,
     last_bytes: AtomicU64,
-    /// The maximum of [`CutQueue::bytes_kept`] so far.
+    /// The maximum of [`SnapshotQueue::bytes_kept`] so far.
     peak: AtomicU64,
     closed: AtomicBool,
 }
@@ -132,7 +132,7 @@ pub(super) struct PieceWeight {
     kept: Option<SharedBytes>,
 }
 
-impl CutQueue {
+impl SnapshotQueue {
     fn put(&self, piece: Piece) {
         self.bytes.fetch_add(piece.bytes(), Ordering::Relaxed);
         if let Some(kept) = piece.kept() {
@@ -171,7 +171,7 @@ impl CutQueue {
         if self.is_closed() { 0 } else { self.bytes.load(Ordering::Relaxed) }
     }
 
-    /// Like [`CutQueue::bytes`], plus the sizes of all shared values. Unchanged values belong to
+    /// Like [`SnapshotQueue::bytes`], plus the sizes of all shared values. Unchanged values belong to
     /// the dataset, but evicting them would free nothing.
     pub(super) fn bytes_held(&self) -> u64 {
         self.bytes() + self.shared_bytes.load(Ordering::Relaxed)
@@ -203,38 +203,40 @@ impl CutQueue {
     }
 }
 
-/// Entries that a thread has encoded but not yet handed to the writers: one [`CutBuffer`] for each cut that is being
-/// emitted.
+/// Entries that a thread has encoded but not yet handed to the writers: one [`SnapshotBuffer`] for each snapshot in
+/// progress.
 #[derive(Default)]
-pub(crate) struct CutBuffers {
+pub(crate) struct SnapshotBuffers {
     /// The stamp of the keyspace when the list was made.
     stamp: u32,
-    buffers: Vec<CutBuffer>,
+    buffers: Vec<SnapshotBuffer>,
 }
 
-impl CutBuffers {
-    /// Updates the list of cuts that are being emitted. Drops entries that were encoded for a cut that is over.
-    pub(super) fn follow(&mut self, cuts: &Cuts) {
-        if self.stamp == cuts.stamp() && !self.buffers.iter().any(|buffer| buffer.cut.is_over()) {
+impl SnapshotBuffers {
+    /// Updates the list of snapshots in progress. Drops entries that were encoded for a snapshot that is over.
+    pub(super) fn follow(&mut self, snapshots: &Snapshots) {
+        if self.stamp == snapshots.stamp()
+            && !self.buffers.iter().any(|buffer| buffer.snapshot.is_over())
+        {
             return;
         }
-        self.stamp = cuts.stamp();
-        self.buffers.retain(|buffer| !buffer.cut.is_over());
-        for cut in cuts.active() {
-            if !cut.is_over() && !self.cuts().any(|own| Arc::ptr_eq(own, &cut)) {
-                self.buffers.push(CutBuffer::new(cut));
+        self.stamp = snapshots.stamp();
+        self.buffers.retain(|buffer| !buffer.snapshot.is_over());
+        for snapshot in snapshots.active() {
+            if !snapshot.is_over() && !self.snapshots().any(|own| Arc::ptr_eq(own, &snapshot)) {
+                self.buffers.push(SnapshotBuffer::new(snapshot));
             }
         }
     }
 
-    pub(super) fn cuts(&self) -> impl Iterator<Item = &Arc<Cut>> {
-        self.buffers.iter().map(|buffer| &buffer.cut)
+    pub(super) fn snapshots(&self) -> impl Iterator<Item = &Arc<Snapshot>> {
+        self.buffers.iter().map(|buffer| &buffer.snapshot)
     }
 
-    pub(super) fn of(&mut self, cut: &Arc<Cut>) -> &mut CutBuffer {
-        let known = self.buffers.iter().position(|buffer| Arc::ptr_eq(&buffer.cut, cut));
+    pub(super) fn of(&mut self, snapshot: &Arc<Snapshot>) -> &mut SnapshotBuffer {
+        let known = self.buffers.iter().position(|buffer| Arc::ptr_eq(&buffer.snapshot, snapshot));
         let index = known.unwrap_or_else(|| {
-            self.buffers.push(CutBuffer::new(Arc::clone(cut)));
+            self.buffers.push(SnapshotBuffer::new(Arc::clone(snapshot)));
             self.buffers.len() - 1
         });
         &mut self.buffers[index]
@@ -242,21 +244,26 @@ impl CutBuffers {
 
     /// Hands all encoded entries to the writers.
     pub(super) fn hand_in(&mut self) {
-        self.buffers.iter_mut().for_each(CutBuffer::hand_in);
+        self.buffers.iter_mut().for_each(SnapshotBuffer::hand_in);
     }
 }
 
-/// Entries that a thread has encoded but not yet handed to the writer of the cut.
-pub(super) struct CutBuffer {
-    cut: Arc<Cut>,
+/// Entries that a thread has encoded but not yet handed to the writer of the snapshot.
+pub(super) struct SnapshotBuffer {
+    snapshot: Arc<Snapshot>,
     db: DbIndex,
     keys: u64,
     encoder: Encoder<Vec<u8>>,
 }
 
-impl CutBuffer {
-    fn new(cut: Arc<Cut>) -> CutBuffer {
-        CutBuffer { cut, db: DbIndex::default(), keys: 0, encoder: Encoder::new(Vec::new()) }
+impl SnapshotBuffer {
+    fn new(snapshot: Arc<Snapshot>) -> SnapshotBuffer {
+        SnapshotBuffer {
+            snapshot,
+            db: DbIndex::default(),
+            keys: 0,
+            encoder: Encoder::new(Vec::new()),
+        }
     }
 
     /// Number of encoded bytes.
@@ -277,7 +284,7 @@ impl CutBuffer {
             self.db = db;
         }
         if self.keys == 0 {
-            self.cut.open_buffers.fetch_add(1, Ordering::SeqCst);
+            self.snapshot.open_buffers.fetch_add(1, Ordering::SeqCst);
         }
         self.keys += 1;
         let value = entry.dumpable();
@@ -308,16 +315,16 @@ impl CutBuffer {
         self.put(Piece::Encoded { db: self.db, keys, bytes });
         // This comes after queuing the piece, so a thread that sees no open buffer finds the piece in the queue or
         // already counted.
-        self.cut.open_buffers.fetch_sub(1, Ordering::SeqCst);
+        self.snapshot.open_buffers.fetch_sub(1, Ordering::SeqCst);
     }
 
     fn put(&self, piece: Piece) {
-        let cut = &self.cut;
-        cut.emitted.fetch_add(piece.keys(), Ordering::SeqCst);
-        cut.queue.put(piece);
-        if cut.queue.bytes() > cut.options.queue_bytes_max {
-            cut.ran_full.store(true, Ordering::Relaxed);
-            cut.give_up("the disk, or a replica, is too slow: changes filled the memory for entries not written");
+        let snapshot = &self.snapshot;
+        snapshot.emitted.fetch_add(piece.keys(), Ordering::SeqCst);
+        snapshot.queue.put(piece);
+        if snapshot.queue.bytes() > snapshot.options.queue_bytes_max {
+            snapshot.ran_full.store(true, Ordering::Relaxed);
+            snapshot.give_up("the disk, or a replica, is too slow: changes filled the memory for entries not written");
         }
     }
 }

@@ -36,18 +36,18 @@ impl Hasher for IdentityHasher {
     }
 }
 
-/// The progress of a slot, or of its table, that has been accessed since the cut.
+/// The progress of a slot, or of its table, that has been accessed since the snapshot began.
 pub(super) struct SlotProgress {
-    /// The slot's database at the cut.
+    /// The slot's database when the snapshot began.
     pub(super) origin: DbIndex,
-    /// Number of keys at the cut, and number of emitted keys.
+    /// Number of keys when the snapshot began, and number of emitted keys.
     pub(super) count: usize,
     pub(super) emitted: usize,
     /// Walkers have emitted the keys before this cursor, in the order of a scan.
     pub(super) cursor: u32,
     /// Hashes of the keys at or after the cursor that owe nothing: emitted before a change, or
-    /// created after the cut. If two keys of one slot had equal hashes, the count at the end would
-    /// be wrong, which is detected.
+    /// created after the snapshot began. If two keys of one slot had equal hashes, the count at the
+    /// end would be wrong, which is detected.
     pub(super) settled: HashSet<u64, BuildHasherDefault<IdentityHasher>>,
 }
 

@@ -1,33 +1,33 @@
-//! A cut is a point-in-time copy of the entries of a set of slots. It is written out while commands continue, so
-//! snapshots need no fork.
+//! A snapshot is a point-in-time copy of the entries of a set of slots: it contains them as they were when the snapshot
+//! began. It is written while commands continue, so it needs no fork.
 //!
 //! ```text
 //!  begin (all threads are       a command that changes an entry       walkers, between commands
 //!        │        quiesced)            │                                    │
 //!   stamp of the keyspace + 1        Change::preserve: the entry as   slot after slot, a few
 //!   = each slot of the set owes      it was before the change         entries at a time
-//!     its entries, at once               └─────────► CutBuffer ◄────────────┘
+//!     its entries, at once               └───────► SnapshotBuffer ◄─────────┘
 //!                                                        │ 64 KiB at a time
-//!                                           Cut::write, on a thread of its own
+//!                                         Snapshot::write, on a thread of its own
 //! ```
 //!
-//! An *owed* entry existed at the cut and has not been emitted yet. A thread that emits an entry holds its slot, so
-//! each entry is emitted once, with the value that it had at the cut: every change passes [`Change::preserve`] first
-//! (`slots/slot.rs`).
+//! An *owed* entry existed when the snapshot began and has not been emitted yet. A thread that emits an entry holds its
+//! slot, so each entry is emitted once, with the value that it had when the snapshot began: every change passes
+//! [`Change::preserve`] first (`slots/slot.rs`).
 //!
-//! Several cuts can exist at once. Their sets of slots are disjoint, so a slot belongs to at most one of them. A slot
-//! owes its entries to the cut that covers it if the slot's stamp is older than the stamp of the cut. A slot whose
-//! stamp equals the keyspace's stamp owes nothing. While no snapshot is in progress, changes pay only for this
-//! comparison. After a cut has begun, the first change in a slot looks for the cut that covers the slot. If there is
-//! none, it updates the slot's stamp.
+//! Several snapshots can be in progress at once. Their sets of slots are disjoint, so a slot belongs to at most one of
+//! them. A slot owes its entries to the snapshot that covers it if the slot's stamp is older than the stamp of the
+//! snapshot. A slot whose stamp equals the keyspace's stamp owes nothing. While no snapshot is in progress, changes pay
+//! only for this comparison. After a snapshot has begun, the first change in a slot looks for the snapshot that covers
+//! the slot. If there is none, it updates the slot's stamp.
 //!
 //! The first access to a slot that owes entries counts them. From then on, the slot's [`SlotProgress`] records how far
 //! a walker has come in the order of hashes, and which keys after that position no longer owe anything. Slots with few
 //! small entries are emitted as a whole at the first access.
 //!
-//! At the end the counts must agree. Each slot must have emitted as many entries as it had at the cut, and the total
-//! must be the number of keys at the cut. Otherwise the snapshot fails. A server cannot load a file that contains a key
-//! twice, and a file that lacks a key is worse.
+//! At the end the counts must agree. Each slot must have emitted as many entries as it had when the snapshot began, and
+//! the total must be the number of keys at that time. Otherwise the snapshot fails. A server cannot load a file that
+//! contains a key twice, and a file that lacks a key is worse.
 //!
 //! | part | about |
 //! |---|---|
@@ -42,11 +42,11 @@ mod progress;
 mod walk;
 
 pub(super) use change::Change;
-pub(crate) use output::{CutBuffers, notes};
-use output::{CutQueue, Piece};
+use output::{Piece, SnapshotQueue};
+pub(crate) use output::{SnapshotBuffers, notes};
 use progress::{DetachedTable, SlotProgresses};
 use walk::WalkOrder;
-pub use walk::{CutWalker, WalkOutcome};
+pub use walk::{SnapshotWalker, WalkOutcome};
 
 use super::keys::lock_blocking;
 use super::{DbIndex, Keyspace, SlotGuard, SlotId, SlotSet};
@@ -60,14 +60,14 @@ use std::time::Duration;
 
 /// Walkers wait while more bytes than this are encoded but not yet written.
 const QUEUE_BYTES_MAX: u64 = 64 << 20;
-/// Interval at which the waiting writer checks whether the cut was given up.
+/// Interval at which the waiting writer checks whether the snapshot was given up.
 const WRITER_WAIT: Duration = Duration::from_millis(100);
 
-/// The cuts of a keyspace. Their sets of slots are disjoint.
+/// The snapshots of a keyspace that are in progress. Their sets of slots are disjoint.
 #[derive(Default)]
-pub(super) struct Cuts {
+pub(super) struct Snapshots {
     stamp: Stamp,
-    active: Mutex<Vec<Arc<Cut>>>,
+    active: Mutex<Vec<Arc<Snapshot>>>,
     /// Number of times that all databases were flushed together.
     flushes: AtomicU64,
 }
@@ -81,52 +81,52 @@ struct Stamp {
     is_emitting: AtomicBool,
 }
 
-impl Cuts {
+impl Snapshots {
     #[inline(always)]
     fn stamp(&self) -> u32 {
         // The stamp is written only during quiescence, which orders the accesses.
         self.stamp.stamp.load(Ordering::Relaxed)
     }
 
-    /// The cut that this slot owes its entries to. `env` is the thread's own.
-    fn owed(&self, env: &Env, slot: SlotId, guard: &SlotGuard<'_>) -> Option<Arc<Cut>> {
-        let cut = self.covering(env, slot)?;
-        cut.is_owed_by(guard).then_some(cut)
+    /// The snapshot that this slot owes its entries to. `env` is the thread's own.
+    fn owed(&self, env: &Env, slot: SlotId, guard: &SlotGuard<'_>) -> Option<Arc<Snapshot>> {
+        let snapshot = self.covering(env, slot)?;
+        snapshot.is_owed_by(guard).then_some(snapshot)
     }
 
-    /// The cut that covers this slot and is being emitted. `env` is the thread's own.
-    fn covering(&self, env: &Env, slot: SlotId) -> Option<Arc<Cut>> {
-        let mut buffers = env.cut_buffers.borrow_mut();
+    /// The snapshot in progress that covers this slot. `env` is the thread's own.
+    fn covering(&self, env: &Env, slot: SlotId) -> Option<Arc<Snapshot>> {
+        let mut buffers = env.snapshot_buffers.borrow_mut();
         buffers.follow(self);
-        buffers.cuts().find(|cut| cut.slots.contains(slot)).cloned()
+        buffers.snapshots().find(|snapshot| snapshot.slots.contains(slot)).cloned()
     }
 
-    /// The cuts that are being emitted.
-    fn active(&self) -> Vec<Arc<Cut>> {
+    /// The snapshots in progress.
+    fn active(&self) -> Vec<Arc<Snapshot>> {
         self.active.lock().even_poisoned().clone()
     }
 }
 
 /// How keys are written.
 #[derive(Debug, Clone, Copy)]
-pub struct CutOptions {
+pub struct SnapshotOptions {
     /// True if walkers compress strings. Entries emitted before a change are never compressed,
     /// because a command waits.
     pub compresses: bool,
-    /// Maximum number of bytes that are encoded but not yet written. If there are more, the cut is
-    /// given up.
+    /// Maximum number of bytes that are encoded but not yet written. If there are more, the snapshot
+    /// is given up.
     pub queue_bytes_max: u64,
-    /// Estimated size of the dataset, to estimate the size of tables that are flushed during the cut.
+    /// Estimated size of the dataset, to estimate the size of tables that are flushed during the snapshot.
     pub dataset_bytes: u64,
 }
 
 /// A snapshot in progress.
-pub struct Cut {
+pub struct Snapshot {
     stamp: u32,
     slots: SlotSet,
-    options: CutOptions,
-    /// For each database, the number of keys and the number of keys with a TTL. If the cut covers only some of the
-    /// slots, the second number is an upper bound.
+    options: SnapshotOptions,
+    /// For each database, the number of keys and the number of keys with a TTL. If the snapshot covers only some of
+    /// the slots, the second number is an upper bound.
     sizes: Vec<(u64, u64)>,
     progresses: SlotProgresses,
     /// Tables that were flushed before they were emitted.
@@ -134,32 +134,36 @@ pub struct Cut {
     detached_bytes: AtomicU64,
     /// The order in which walkers get slots.
     order: Mutex<WalkOrder>,
-    queue: CutQueue,
+    queue: SnapshotQueue,
     /// Number of threads with emitted entries that are not in the queue.
     open_buffers: AtomicUsize,
     /// Number of keys put into the queue, and number of keys written.
     emitted: AtomicU64,
     written: AtomicU64,
-    /// True if the cut was given up because changes came faster than the writer.
+    /// True if the snapshot was given up because changes came faster than the writer.
     ran_full: AtomicBool,
-    /// The reason why the cut was given up.
+    /// The reason why the snapshot was given up.
     failure: Mutex<Option<String>>,
 }
 
 impl Keyspace {
-    /// Begins to emit the entries of `slots` as they are now. `None` if a cut that is being emitted covers one of these
-    /// slots. Call it only while all other threads with an [`Env`] are quiesced.
+    /// Begins a snapshot of the entries of `slots` as they are now. `None` if a snapshot in progress covers one of
+    /// these slots. Call it only while all other threads with an [`Env`] are quiesced.
     ///
     /// O(databases × threads) for all slots, O(databases × slots) for some of them.
-    pub fn begin_cut(&self, slots: SlotSet, options: CutOptions) -> Option<Arc<Cut>> {
-        let mut active = self.cuts.active.lock().even_poisoned();
-        if active.iter().any(|cut| !cut.slots.is_disjoint(&slots)) {
+    pub fn begin_snapshot(
+        &self,
+        slots: SlotSet,
+        options: SnapshotOptions,
+    ) -> Option<Arc<Snapshot>> {
+        let mut active = self.snapshots.active.lock().even_poisoned();
+        if active.iter().any(|snapshot| !snapshot.slots.is_disjoint(&slots)) {
             return None;
         }
         let sizes = self.sizes_of(&slots);
-        let stamp = self.cuts.stamp().wrapping_add(1);
-        self.cuts.stamp.stamp.store(stamp, Ordering::Relaxed);
-        let cut = Arc::new(Cut {
+        let stamp = self.snapshots.stamp().wrapping_add(1);
+        self.snapshots.stamp.stamp.store(stamp, Ordering::Relaxed);
+        let snapshot = Arc::new(Snapshot {
             stamp,
             slots,
             options,
@@ -168,16 +172,16 @@ impl Keyspace {
             detached: Mutex::default(),
             detached_bytes: AtomicU64::new(0),
             order: Mutex::default(),
-            queue: CutQueue::default(),
+            queue: SnapshotQueue::default(),
             open_buffers: AtomicUsize::new(0),
             emitted: AtomicU64::new(0),
             written: AtomicU64::new(0),
             ran_full: AtomicBool::new(false),
             failure: Mutex::default(),
         });
-        active.push(Arc::clone(&cut));
-        self.cuts.stamp.is_emitting.store(true, Ordering::SeqCst);
-        Some(cut)
+        active.push(Arc::clone(&snapshot));
+        self.snapshots.stamp.is_emitting.store(true, Ordering::SeqCst);
+        Some(snapshot)
     }
 
     /// For each database, the number of keys in these slots, and the number of those with a TTL or an upper bound of
@@ -201,54 +205,58 @@ impl Keyspace {
         sizes.map(|(keys, (_, with_deadline))| (keys, with_deadline.min(keys))).collect()
     }
 
-    /// Reports whether a cut is in progress.
+    /// Reports whether a snapshot is in progress.
     #[inline]
     pub fn is_emitting(&self) -> bool {
-        self.cuts.stamp.is_emitting.load(Ordering::Relaxed)
+        self.snapshots.stamp.is_emitting.load(Ordering::Relaxed)
     }
 
     /// Number of times that all databases were flushed together. A snapshot that began before a
     /// flush is useless.
     pub fn flushes(&self) -> u64 {
-        self.cuts.flushes.load(Ordering::Relaxed)
+        self.snapshots.flushes.load(Ordering::Relaxed)
     }
 
     pub(crate) fn note_flush_of_all(&self) {
-        self.cuts.flushes.fetch_add(1, Ordering::Relaxed);
+        self.snapshots.flushes.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Ends a cut that was written or given up. No thread emits entries for it afterwards.
-    pub fn end_cut(&self, cut: &Cut) {
-        let mut active = self.cuts.active.lock().even_poisoned();
-        active.retain(|active| active.stamp != cut.stamp);
-        self.cuts.stamp.is_emitting.store(!active.is_empty(), Ordering::SeqCst);
+    /// Ends a snapshot that was written or given up. No thread emits entries for it afterwards.
+    pub fn end_snapshot(&self, snapshot: &Snapshot) {
+        let mut active = self.snapshots.active.lock().even_poisoned();
+        active.retain(|active| active.stamp != snapshot.stamp);
+        self.snapshots.stamp.is_emitting.store(!active.is_empty(), Ordering::SeqCst);
         drop(active);
-        cut.queue.close();
-        // Frees the memory of the tables now, even if other references to the cut exist.
-        cut.detached.lock().even_poisoned().clear();
-        cut.detached_bytes.store(0, Ordering::Relaxed);
-        cut.progresses.clear();
+        snapshot.queue.close();
+        // Frees the memory of the tables now, even if other references to the snapshot exist.
+        snapshot.detached.lock().even_poisoned().clear();
+        snapshot.detached_bytes.store(0, Ordering::Relaxed);
+        snapshot.progresses.clear();
     }
 
-    /// Removes the table from a slot that is being flushed. The table is freed, unless a cut still
-    /// needs it. O(1).
+    /// Removes the table from a slot that is being flushed. The table is freed, unless a snapshot
+    /// still needs it. O(1).
     pub(super) fn hand_over(
         &self,
         env: &Env,
         place: super::DbSlot,
         guard: &mut SlotGuard<'_>,
     ) -> Option<super::Table> {
-        let stamp = self.cuts.stamp();
+        let stamp = self.snapshots.stamp();
         if guard.stamp() != stamp {
-            let owed = self.cuts.owed(env, place.1, guard);
+            let owed = self.snapshots.owed(env, place.1, guard);
             guard.set_stamp(stamp);
-            if let Some(cut) = owed {
+            if let Some(snapshot) = owed {
                 let keys = guard.table().len();
-                let progress = cut.progresses.take_or_begin(place, keys);
+                let progress = snapshot.progresses.take_or_begin(place, keys);
                 let table = guard.take_table();
-                let bytes = keys as u64 * (cut.options.dataset_bytes / cut.keys().max(1));
-                cut.detached_bytes.fetch_add(bytes, Ordering::Relaxed);
-                cut.detached.lock().even_poisoned().push(DetachedTable { progress, table, bytes });
+                let bytes = keys as u64 * (snapshot.options.dataset_bytes / snapshot.keys().max(1));
+                snapshot.detached_bytes.fetch_add(bytes, Ordering::Relaxed);
+                snapshot.detached.lock().even_poisoned().push(DetachedTable {
+                    progress,
+                    table,
+                    bytes,
+                });
                 return None;
             }
         }
@@ -263,18 +271,18 @@ impl Keyspace {
         slot: super::SlotId,
         [one, other]: [&mut SlotGuard<'_>; 2],
     ) {
-        let stamp = self.cuts.stamp();
+        let stamp = self.snapshots.stamp();
         if (one.stamp(), other.stamp()) != (stamp, stamp)
-            && let Some(cut) = self.cuts.covering(env, slot)
+            && let Some(snapshot) = self.snapshots.covering(env, slot)
         {
             let places = dbs.map(|db| (db, slot));
             let mut owed = [(&*one, places[0]), (&*other, places[1])].map(|(guard, place)| {
-                let owes = cut.is_owed_by(guard);
-                owes.then(|| cut.progresses.take_or_begin(place, guard.table().len()))
+                let owes = snapshot.is_owed_by(guard);
+                owes.then(|| snapshot.progresses.take_or_begin(place, guard.table().len()))
             });
             owed.reverse();
             for (progress, place) in owed.into_iter().zip(places) {
-                progress.into_iter().for_each(|progress| cut.progresses.put(place, progress));
+                progress.into_iter().for_each(|progress| snapshot.progresses.put(place, progress));
             }
             let stamps = (one.stamp(), other.stamp());
             one.set_stamp(stamps.1);
@@ -284,15 +292,15 @@ impl Keyspace {
     }
 }
 
-impl Cut {
-    /// Reports whether a slot of the set still owes entries to this cut, because the slot's stamp is older than the
-    /// cut's.
+impl Snapshot {
+    /// Reports whether a slot of the set still owes entries to this snapshot, because the slot's stamp is older than
+    /// the snapshot's.
     fn is_owed_by(&self, guard: &SlotGuard<'_>) -> bool {
-        // Stamps wrap around, but no slot's stamp is 2^31 cuts older than another's.
+        // Stamps wrap around, but no slot's stamp is 2^31 snapshots older than another's.
         self.stamp.wrapping_sub(guard.stamp()).cast_signed() > 0
     }
 
-    /// Number of keys that existed at the cut.
+    /// Number of keys that existed when the snapshot began.
     pub fn keys(&self) -> u64 {
         self.sizes.iter().map(|(keys, _)| keys).sum()
     }
@@ -302,30 +310,30 @@ impl Cut {
         self.written.load(Ordering::Relaxed)
     }
 
-    /// Estimated memory of the cut in bytes, without the dataset: encoded and unwritten bytes,
-    /// values and tables that only the cut references, and the state of partly emitted slots.
+    /// Estimated memory of the snapshot in bytes, without the dataset: encoded and unwritten bytes,
+    /// values and tables that only the snapshot references, and the state of partly emitted slots.
     pub fn bytes(&self) -> u64 {
         let detached = self.detached_bytes.load(Ordering::Relaxed);
         self.queue.bytes_kept() + self.progresses.bytes() + detached
     }
 
-    /// The maximum of [`Cut::bytes`] so far, without tables.
+    /// The maximum of [`Snapshot::bytes`] so far, without tables.
     pub fn bytes_peak(&self) -> u64 {
         self.queue.peak().max(self.progresses.bytes())
     }
 
-    /// Gives up the cut. The first reason counts.
+    /// Gives up the snapshot. The first reason counts.
     pub fn give_up(&self, reason: &str) {
         self.failure.lock().even_poisoned().get_or_insert_with(|| reason.to_owned());
         self.queue.close();
     }
 
-    /// Reports whether the cut was given up because changes came faster than the writer.
+    /// Reports whether the snapshot was given up because changes came faster than the writer.
     pub fn ran_full(&self) -> bool {
         self.ran_full.load(Ordering::Relaxed)
     }
 
-    /// Reports whether the cut was given up or completely written.
+    /// Reports whether the snapshot was given up or completely written.
     pub fn is_over(&self) -> bool {
         self.queue.is_closed()
     }
@@ -334,7 +342,7 @@ impl Cut {
     /// walker waits. `wrote` is called after every few keys. O(all data).
     ///
     /// # Errors
-    /// Returns the writer's error, or the reason why the cut was given up. The caller then ends the cut.
+    /// Returns the writer's error, or the reason why the snapshot was given up. The caller then ends the snapshot.
     pub fn write<W: Write>(
         &self,
         out: &mut RdbWriter<W>,
