@@ -71,7 +71,7 @@ pub(super) fn main(options: &Options) -> Result<Outcome> {
     }
     println!("\n{rounds} failovers, TTL {ttl} s, {}; times in ms\n", store.describe());
     println!(
-        "| nodes | p50 | p95 | p99 | max | lost writes: p50, p95, max | the same in ms of writing | different digests |"
+        "| nodes | p50 | p95 | p99 | max | lost writes: p50, p95, max | lost writing time, ms: p50, p95, max | different digests |"
     );
     println!("|---|--:|--:|--:|--:|--:|--:|--:|");
     sides.iter().for_each(|side| println!("{}", side.row()));

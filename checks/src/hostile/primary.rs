@@ -155,7 +155,7 @@ fn request(reader: &mut impl BufRead) -> Option<Vec<String>> {
     Some(words)
 }
 
-/// A snapshot with its header. Some are damaged, truncated, or have a different length than announced.
+/// A snapshot with its header. In some cases it is damaged or truncated, or the header announces a different length.
 fn snapshot(random: &mut Random, snapshots: &[Vec<u8>]) -> Vec<u8> {
     let mut data = random.pick(snapshots).clone();
     match random.below(8) {

@@ -90,6 +90,9 @@ fn add_names(args: &[Arg], index: u8, names: &mut Vec<String>) {
 
 fn usage_of(key: &KeySpec, names: &[String]) -> String {
     let keys = if names.is_empty() { place(key) } else { names.join(" and ") };
+    // Commands that remove elements and name several keys use only the first key that is not empty.
+    let is_pop = key.flags.contains(KeyFlags::RW.union(KeyFlags::DELETE));
+    let keys = if is_pop { keys.replace("each ", "one ") } else { keys };
     if key.flags.contains(KeyFlags::NOT_KEY) {
         return format!("hashes the channels in {keys} as if they were keys");
     }

@@ -54,7 +54,7 @@ optional, `<x | y>` is a choice, and `x [x ...]` may be repeated.
 members and scores. Errors are not listed: every command replies with an error if its arguments are invalid, if a key
 has a value of another type, or if the user lacks permission.
 
-**Keys** shows which arguments are keys and how the command uses them. Access control, cluster routing and slot locks
+**Keys** shows which arguments are keys and how the command may use them. Access control, cluster routing and slot locks
 apply to exactly these keys.
 
 **Tips for clients** are hints for client libraries, in the form that COMMAND INFO returns. For example,

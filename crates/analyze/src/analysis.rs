@@ -22,7 +22,7 @@ const VALUES_EACH: u64 = 16;
 /// Facts about the source of the records.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Facts {
-    /// The source, as text for readers.
+    /// A description of the source for the head of the report.
     pub source: String,
     /// Notes on how the numbers were obtained.
     pub notes: Vec<String>,

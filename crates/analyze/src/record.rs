@@ -113,8 +113,8 @@ pub fn kind_of(value: &Value) -> (Kind, Encoding) {
     match value {
         Value::String(StringValue::Int(_)) => (Kind::String, Encoding::Int),
         Value::String(StringValue::Bytes(text)) => (Kind::String, encoding_of_text(text)),
-        // Since Redis 7.2, a list with a single node is a listpack. Files of earlier servers do not show the
-        // difference.
+        // Since Redis 7.2, a list with a single node is a listpack. In earlier versions it is a quicklist; it is
+        // reported as a listpack in both cases.
         Value::List(nodes) => match &nodes[..] {
             [ListNode::Packed(_)] => (Kind::List, Encoding::ListPack),
             _ => (Kind::List, Encoding::QuickList),

@@ -205,10 +205,10 @@ pub fn validate(block: &[u8], len: usize) -> Result<(), Malformed> {
             None => return fail(at, "an LZF instruction is cut off"),
         }
         if written > len {
-            return fail(at, "an LZF block is longer than it says");
+            return fail(at, "an LZF block has more content than announced");
         }
     }
-    if written == len { Ok(()) } else { fail(at, "an LZF block is shorter than it says") }
+    if written == len { Ok(()) } else { fail(at, "an LZF block has less content than announced") }
 }
 
 /// If the claimed content is at most this many times the block's size, memory is allocated without
@@ -411,10 +411,10 @@ mod tests {
             (b"\x00a\xe0\x00", 10, "an LZF instruction is cut off"),
             (b"\x20\x00", 3, "an LZF repetition reaches before the start"),
             (b"\x00a\x20\x01", 4, "an LZF repetition reaches before the start"),
-            (b"\x00a\x20\x00", 3, "an LZF block is longer than it says"),
-            (b"\x00a\x20\x00", 5, "an LZF block is shorter than it says"),
-            (b"", 1, "an LZF block is shorter than it says"),
-            (b"\x00a", usize::MAX, "an LZF block is shorter than it says"),
+            (b"\x00a\x20\x00", 3, "an LZF block has more content than announced"),
+            (b"\x00a\x20\x00", 5, "an LZF block has less content than announced"),
+            (b"", 1, "an LZF block has less content than announced"),
+            (b"\x00a", usize::MAX, "an LZF block has less content than announced"),
         ] {
             let mut out = vec![];
             assert_eq!(decompress(block, len, &mut out).unwrap_err().what, what, "{block:?}");

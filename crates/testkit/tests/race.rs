@@ -33,7 +33,7 @@ fn popped(name: &str, value: i64) -> Reply {
     list(&[Reply::Bulk(name.as_bytes().to_vec()), text(value)])
 }
 
-/// An operation of a client that took from `times.0` to `times.1`.
+/// An operation of a client, from `times.0` to `times.1`.
 fn by(client: usize, times: (u64, u64), op: Op, reply: Reply) -> EventOf<State> {
     Event { client, invoked: times.0, returned: times.1, op, reply }
 }

@@ -90,7 +90,7 @@ pub(super) const REPLIES: &[Replies] = &[
     ("hset", &[(Integer, "The number of fields that were added.")]),
     ("hsetex", &[(Integer, "1: all fields were set; 0: the condition is not met.")]),
     ("hsetnx", &[(Integer, "1: the field was set; 0: the field already exists.")]),
-    ("hstrlen", &[(Integer, "The length of the value in bytes; 0: the field does not exist.")]),
+    ("hstrlen", &[(Integer, "The length of the value in bytes; 0: it is empty or missing.")]),
     ("sadd", &[(Integer, "The number of members that were added.")]),
     ("scard", &[(Integer, "The number of members; 0: the key does not exist.")]),
     ("sdiff", MEMBERS),

@@ -142,7 +142,7 @@ pub(super) const REPLIES: &[Replies] = &[
     ),
     ("setnx", &[(Integer, "1: the value was set; 0: the key already exists.")]),
     ("setrange", &[(Integer, "The length of the string in bytes.")]),
-    ("strlen", &[(Integer, "The length of the string in bytes; 0: the key does not exist.")]),
+    ("strlen", &[(Integer, "The length of the string in bytes; 0: it is empty or missing.")]),
     ("bitcount", &[(Integer, "The number of set bits.")]),
     ("bitfield", FIELDS),
     ("bitfield_ro", &[(Array, "The value of each `GET`.")]),

@@ -47,7 +47,7 @@ pub(super) const REPLIES: &[Replies] = &[
              the entries, groups and consumers.",
         )],
     ),
-    ("xlen", &[(Integer, "The number of entries; 0: the key does not exist.")]),
+    ("xlen", &[(Integer, "The number of entries; 0: the stream is empty or does not exist.")]),
     (
         "xpending",
         &[(

@@ -40,7 +40,7 @@ impl MeetAddress {
         }
     }
 
-    /// True if a node with this address is the target.
+    /// True if this is the address of the member, with its port or its TLS port.
     fn is_of(&self, member: &Member) -> bool {
         let has_ip = member.ip.parse() == Ok(self.ip);
         has_ip && (member.port == self.port || member.tls == self.port)

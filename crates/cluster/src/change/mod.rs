@@ -83,7 +83,7 @@ pub enum ChangeError {
     ForgetSelf,
     #[error("ERR Can't forget my master!")]
     ForgetOwnPrimary,
-    #[error("ERR Node {0} owns slots and is running: move its slots to other nodes first")]
+    #[error("ERR Node {0} owns slots and is running: send CLUSTER DELSLOTS to it first")]
     ForgetOwner(NodeId),
     #[error(
         "ERR Node {0} is the master of replicas: promote one with CLUSTER FAILOVER FORCE first, or, if no replica has \

@@ -91,8 +91,8 @@ pub(super) const SNAPSHOTS: &[Directive] = &[
         field!(persistence.rdb_key_save_delay),
     )
     .about(
-        "Microseconds to wait after each saved key, for tests; a negative value does not \
-             wait.",
+        "Microseconds to wait after each saved key, for tests; a negative value means \
+             no wait.",
     )
     .hidden(),
     Directive::integer(

@@ -119,7 +119,7 @@ impl Affected {
 pub struct Accounts {
     accounts: Mutex<BTreeMap<Box<[u8]>, Arc<Account>>>,
     default: Arc<Account>,
-    /// True if the default user needs no password.
+    /// True if a connection may act as the default user without authenticating.
     default_is_open: AtomicBool,
     journal: Mutex<Journal>,
 }
@@ -139,7 +139,7 @@ impl Accounts {
         &self.default
     }
 
-    /// Reports whether the default user needs no password. O(1).
+    /// Reports whether a connection may act as the default user without authenticating. O(1).
     #[inline]
     pub fn default_is_open(&self) -> bool {
         self.default_is_open.load(Ordering::Relaxed)

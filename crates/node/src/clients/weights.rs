@@ -6,8 +6,9 @@
 //! ```
 //!
 //! A worker updates the weights of its own sessions after a turn in which they changed. A worker that finds the sum too
-//! large takes clients from the highest class of all workers. Within a class, it may take any client, as in Redis. A
-//! client that was taken is no longer weighed, so its memory is not counted again while it is being closed.
+//! large takes clients from the highest class of all workers. Within a class, it may take any client, as in Redis. The
+//! memory of a client that was taken no longer counts toward the limit, so no other client is taken because of it while
+//! it is being closed. It still counts toward the total.
 
 use crate::clients::{ClientRecord, flag};
 use brisk_structures::poison::EvenPoisoned;

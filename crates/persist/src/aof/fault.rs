@@ -99,7 +99,7 @@ pub enum FaultKind {
     LongAnnotation,
     #[error("a line is not text")]
     Garbled,
-    #[error("the line of a batch is not valid")]
+    #[error("the header line of a batch is not valid")]
     BatchLine,
     #[error("a batch of {wanted} bytes has only {got}")]
     ShortBatch { wanted: u64, got: u64 },

@@ -117,7 +117,7 @@ pub struct RdbReader<R> {
 }
 
 impl FilePart {
-    /// Returns the part that follows a type or an opcode.
+    /// Returns the part to which the bytes after an opcode belong; `Kind` for types and all other opcodes.
     fn after(code: u8) -> FilePart {
         match code {
             opcode::EXPIRE_TIME | opcode::EXPIRE_TIME_MS => FilePart::ExpireTime,

@@ -19,7 +19,8 @@ use crate::sequence::Part;
 pub(super) const DELETED: i64 = 1;
 pub(super) const SAME_FIELDS: i64 = 2;
 
-/// Number of elements of an entry in addition to fields and values: flags, ms, seq.
+/// Number of elements at the start of an entry: flags, ms, seq. The master entry begins with three
+/// elements, too.
 const FIXED: usize = 3;
 
 /// The limits of a block. 0 means no limit.

@@ -169,7 +169,7 @@ impl LocalCluster {
         let read = Read::take(&mut file, LAYOUT_BYTES_MAX).read_to_string(&mut text);
         read.map_err(|error| failed("read", &path, &error))?;
         let layout = LocalLayout::parse(&text)
-            .ok_or_else(|| format!("{} has no valid nodes, replicas and port", path.display()))?;
+            .ok_or_else(|| format!("{}: nodes, replicas or port is invalid", path.display()))?;
         let dir = absolute(dir)?;
         Ok(LocalCluster { dir, layout, is_new: false, _lock: file })
     }

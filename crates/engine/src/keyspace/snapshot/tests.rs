@@ -295,7 +295,7 @@ fn a_snapshot_that_was_given_up_leaves_nothing_for_the_next() {
             taken.snapshot.give_up("enough");
             let error = taken.writer.join().expect("no panic").unwrap_err();
             assert_eq!(error.to_string(), "enough");
-            // Change data before the threads know that the snapshot is over, and again afterwards.
+            // Change data before the snapshot ends. The next round changes data after it has ended.
             changes.change(&mut db, true);
             db.keyspace().end_snapshot(&taken.snapshot);
             assert_eq!(taken.snapshot.bytes(), 0);

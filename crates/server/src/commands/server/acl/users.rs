@@ -232,7 +232,7 @@ fn load(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
 pub(super) const SAVE: Command = Command {
     spec: Spec {
         name: "save",
-        summary: "Saves all users in the aclfile.",
+        summary: "Saves all users to the aclfile.",
         complexity: "O(N) in the number of users.",
         arity: 2,
         flags: ADMIN,
