@@ -20,15 +20,24 @@ impl PartitionedCluster {
     /// `None` if this machine has no etcd.
     #[track_caller]
     fn start(shards: usize, loss: &str) -> Option<PartitionedCluster> {
-        let etcd = EtcdLaunch::new(1).start()?;
+        PartitionedCluster::start_with(EtcdLaunch::new(1).start()?, shards, 1, loss)
+    }
+
+    #[track_caller]
+    fn start_with(
+        etcd: Etcd,
+        shards: usize,
+        replicas: usize,
+        loss: &str,
+    ) -> Option<PartitionedCluster> {
         let mut cluster = BriskCluster::start_apart(0, &[]);
         let mut proxies = Vec::new();
-        for _ in 0..2 * shards {
+        for _ in 0..(1 + replicas) * shards {
             let proxy = Proxy::to(&etcd.endpoints()[0]);
             cluster.add(&[
                 ("cluster-coordinator", &format!("etcd://{}", proxy.address())),
                 ("cluster-init-shards", &shards.to_string()),
-                ("cluster-init-replicas", "1"),
+                ("cluster-init-replicas", &replicas.to_string()),
                 ("cluster-node-timeout", TTL_MS),
                 ("cluster-etcd-loss", loss),
                 ("cluster-require-full-coverage", "no"),
@@ -141,6 +150,46 @@ fn a_primary_that_loses_etcd_is_replaced_and_becomes_a_replica() {
 #[test]
 fn a_safe_primary_that_loses_etcd_is_replaced_and_becomes_a_replica() {
     cut_the_primary("safe");
+}
+
+/// FORCE promotes a replica although the former primary may serve until its lease ends. Until then, the new primary
+/// must not hand over, because the next primary would not wait.
+#[test]
+fn a_primary_that_does_not_serve_yet_does_not_hand_over() {
+    let Some(etcd) = EtcdLaunch::new(1).start() else { return };
+    let Some(nodes) = PartitionedCluster::start_with(etcd, 1, 2, "safe") else { return };
+    let (cluster, key) = (&nodes.cluster, KEYS[0]);
+    let old = cluster.owner(key);
+    let replicas: Vec<usize> = cluster.running().filter(|at| *at != old).collect();
+    let mut before = Counter::new(cluster, old, key);
+    assert_eq!(before.increment(), Some(1));
+    nodes.cut(old);
+    assert_eq!(cluster.connect(replicas[0]).cmd("CLUSTER FAILOVER FORCE").text(), "OK");
+    let port = cluster.node(replicas[0]).port().to_string();
+    wait_until("the other replica to follow the forced primary", || {
+        cluster.node(replicas[1]).info("master_port") == port
+    });
+    assert_eq!(cluster.connect(replicas[1]).cmd("CLUSTER FAILOVER").text(), "OK");
+    let mut after = replicas.iter().map(|at| Counter::new(cluster, *at, key)).collect::<Vec<_>>();
+    wait_until("one of the other nodes to serve", || {
+        // This order matters: the former primary must not serve after another node has.
+        before.increment();
+        after.iter_mut().any(|counter| counter.increment().is_some())
+    });
+    assert_eq!(before.increment(), None, "two primaries serve");
+}
+
+/// etcd grants leases of at least one and a half times its election timeout.
+#[test]
+fn a_lease_that_is_longer_than_requested_makes_no_primary_serve_longer() {
+    let launch = EtcdLaunch::new(1).arg("--election-timeout=6000").arg("--heartbeat-interval=600");
+    let Some(etcd) = launch.start() else { return };
+    let Some(nodes) = PartitionedCluster::start_with(etcd, 1, 0, "safe") else { return };
+    let info = nodes.cluster.connect(0).cmd("CLUSTER INFO").text();
+    let left = info.lines().find_map(|line| line.strip_prefix("cluster_lease_left_ms:"));
+    let left: u64 = left.and_then(|left| left.parse().ok()).expect("a lease");
+    assert!(left < TTL_MS.parse().unwrap(), "{left}");
+    assert!(nodes.cluster.node(0).log().contains("granted a lease of 9 s"));
 }
 
 #[test]

@@ -311,6 +311,22 @@ impl EtcdCoordinator {
         let response = self.write_transaction(&transaction, limits)?;
         Ok(response.succeeded.then_some(Revision(response.revision)))
     }
+
+    /// The outcome of a change to which etcd has replied that it has no space. etcd applies the request that exceeds
+    /// the quota and rejects later ones. In both cases the outcome is certain once the reply has arrived.
+    fn outcome_without_space(&self, change: &TopologyChange<'_>, limit: Duration) -> ChangeOutcome {
+        match self.read_within(limit) {
+            Ok(topology) if topology.document.as_deref() == Some(change.document) => {
+                ChangeOutcome::Changed(topology.revision)
+            }
+            Ok(topology) if topology.revision == change.expected => {
+                ChangeOutcome::Refused(CoordinatorError::NoSpace)
+            }
+            // Another node may have changed the document after this change.
+            Ok(_) => ChangeOutcome::Unknown(CoordinatorError::NoSpace),
+            Err(error) => ChangeOutcome::Unknown(error),
+        }
+    }
 }
 
 impl Coordinator for EtcdCoordinator {
@@ -350,6 +366,9 @@ impl Coordinator for EtcdCoordinator {
         match self.try_change(change, CallLimits::WRITE.within(limit)) {
             Ok(Some(revision)) => ChangeOutcome::Changed(revision),
             Ok(None) => ChangeOutcome::Conflict,
+            Err(CallError { error: CoordinatorError::NoSpace, .. }) => {
+                self.outcome_without_space(change, limit)
+            }
             Err(failed) if failed.may_have_happened => ChangeOutcome::Unknown(failed.error),
             Err(failed) => ChangeOutcome::Refused(failed.error),
         }

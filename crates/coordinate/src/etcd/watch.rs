@@ -139,6 +139,16 @@ impl EtcdWatch {
             let reason = messages::text(result, "cancel_reason").map_err(misread)?;
             return Err(Ended::from_call(client.meaning(at, 500, &Value::Null, reason)));
         }
+        // etcd has lost its data since the position was read, and counts its revisions from the beginning again.
+        if messages::truth(result, "created").map_err(misread)? {
+            let revision = messages::header(result).map_err(misread)?.0;
+            if revision > 0 && revision < self.position.0 {
+                let revision = Revision(revision);
+                self.compacted = Some(revision);
+                events.push(WatchEvent::Compacted { revision });
+                return Ok(());
+            }
+        }
         let mut last = self.position;
         for event in messages::list(result, "events").map_err(misread)? {
             let entry = messages::key_value(event.get("kv").unwrap_or(&Value::Null));

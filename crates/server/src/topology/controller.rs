@@ -142,8 +142,12 @@ impl ControllerOffice {
             (self.campaign_due_ms, self.held) = (u64::MAX, None);
             return;
         }
+        let (campaign_due_ms, pass_due_ms) = (self.campaign_due_ms, self.pass_due_ms);
         let result = self.campaign(lease).map_err(TurnError::from);
         match result.and_then(|()| self.make_passes()) {
+            // A turn without a pass, or without a campaign of a node that is not the controller, proves nothing.
+            Ok(()) if self.held.is_some() && self.pass_due_ms == pass_due_ms => {}
+            Ok(()) if self.held.is_none() && self.campaign_due_ms == campaign_due_ms => {}
             Ok(()) => self.errors.clear(),
             Err(TurnError::Coordinator(
                 CoordinatorError::Stopped | CoordinatorError::LeaseLost,

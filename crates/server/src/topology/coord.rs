@@ -131,7 +131,13 @@ impl Coord {
         self.report_due_ms = now_ms + third_ms.min(REPORT_MS_MAX);
         // The report has a fixed form and always fits.
         let json = status.to_json().unwrap_or_default();
-        self.watcher.coordinator.put_status(lease, &json)?;
+        let put = self.watcher.coordinator.put_status(lease, &json);
+        match &put {
+            Ok(()) => self.watcher.note_write(false),
+            Err(CoordinatorError::NoSpace) => self.watcher.note_write(true),
+            Err(_) => {}
+        }
+        put?;
         self.reported = Some(urgent);
         let statuses = self.read_statuses()?;
         self.office.note_statuses(statuses);

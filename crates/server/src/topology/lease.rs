@@ -193,6 +193,13 @@ impl LeaseKeeper {
         let claim = if self.has_registered { Claim::Resume } else { Claim::Start };
         let lease = watcher.coordinator.register(&own, watcher.ttl, claim)?;
         self.has_registered = true;
+        let (granted, requested) = (lease.ttl.seconds(), watcher.ttl.seconds());
+        if lease.expires_at.is_some() && granted > requested {
+            watcher.shared.log.warning(format_args!(
+                "Cluster: etcd granted a lease of {granted} s, but cluster-node-timeout requests {requested} s, so a \
+                 failover takes up to {granted} s: etcd's minimum is one and a half times its election timeout"
+            ));
+        }
         Ok(lease)
     }
 
@@ -210,7 +217,7 @@ impl LeaseKeeper {
         self.unfinished_since_ms = None;
         let contact =
             if refusal.is_some() { CoordinatorState::Stale } else { CoordinatorState::Ok };
-        self.watcher.state.note_coordinator(contact);
+        self.watcher.publish_contact(contact);
         // A node that does not understand the newest document does not know its role, so it lets its deadline pass.
         if refusal.is_some_and(|refusal| TopologyWatcher::is_incomprehensible(&refusal)) {
             return Ok(());
@@ -220,7 +227,8 @@ impl LeaseKeeper {
             self.reassert()?;
         }
         self.must_reassert = false;
-        let ttl_ms = lease.ttl.seconds().saturating_mul(1000);
+        // All other nodes reckon with the TTL of their setting, so a longer lease must not make this node serve longer.
+        let ttl_ms = lease.ttl.seconds().saturating_mul(1000).min(self.ttl_ms());
         let renewed = failover::Lease { renewed_ms: sent_ms, ttl_ms };
         self.watcher.deadline.confirm(self.watcher.state, lease.expires_at.map(|_| renewed));
         Ok(())
@@ -295,7 +303,7 @@ impl LeaseKeeper {
             CoordinatorError::NoSpace => CoordinatorState::Frozen,
             _ => CoordinatorState::Unreachable,
         };
-        self.watcher.state.note_coordinator(contact);
+        self.watcher.publish_contact(contact);
         match error {
             CoordinatorError::Stopped => {}
             CoordinatorError::LeaseLost => {

@@ -17,9 +17,10 @@ use brisk_cluster::change::{ChangeError, Promotion, promote, reassert};
 use brisk_cluster::document::{Member, NodeRole, NodeStatus, TermCause};
 use brisk_cluster::id::{NodeId, NodeRun, ShardId, Term};
 use brisk_cluster::map::MapRole;
+use brisk_coordinate::error::CoordinatorError;
 use brisk_node::cluster::{
-    ChangeBasis, ClusterState, CommitError, HandoverRequest, LOOK_VALUE, SWITCH_OPTION,
-    SwitchRequest,
+    ChangeBasis, ClusterState, CommitError, CoordinatorState, HandoverRequest, LOOK_VALUE,
+    SWITCH_OPTION, SwitchRequest,
 };
 use brisk_node::core::pause::Hold;
 use brisk_node::core::shared::Shared;
@@ -210,6 +211,10 @@ impl PlannedSwitch<'_> {
         if !self.is_primary() {
             return Err("this node is no longer the primary".to_owned());
         }
+        if self.watcher.state.coordinator() == CoordinatorState::Frozen {
+            return Err(CoordinatorError::NoSpace.to_string());
+        }
+        self.wait_until_serving()?;
         let candidates = self.candidates();
         if candidates.is_empty() {
             return Err("the replica has no lease".to_owned());
@@ -235,6 +240,20 @@ impl PlannedSwitch<'_> {
 
     fn is_primary(&self) -> bool {
         is_primary(self.watcher.state, self.shard, self.term)
+    }
+
+    /// Waits until this node serves. After a promotion, an earlier primary may still serve. The next primary does not
+    /// wait for it, so this node must not hand over before its own wait is over.
+    fn wait_until_serving(&self) -> Result<(), String> {
+        let (deadline, state) = (&self.watcher.deadline, self.watcher.state);
+        while deadline.wait_left_ms().is_some() {
+            self.pause("this node waits, because an earlier primary may still serve")?;
+        }
+        deadline.publish(state);
+        if state.is_fenced() {
+            return Err("this node does not serve, because its lease may have ended".to_owned());
+        }
+        Ok(())
     }
 
     fn candidates(&self) -> Vec<Candidate> {
@@ -327,7 +346,7 @@ impl PlannedSwitch<'_> {
         }
     }
 
-    /// Holds reads back, if the stream still ends at this position and this node is still the primary.
+    /// Holds reads back, if the stream still ends at this position and this node still serves as the primary.
     fn hold_reads(&self, expected: (String, u64)) -> Option<HeldCommands> {
         let (shared, state) = (self.watcher.shared, self.watcher.state);
         let (shard, term) = (self.shard, self.term);
@@ -335,7 +354,7 @@ impl PlannedSwitch<'_> {
         let holds = Arc::clone(&is_held);
         self.watcher.when_quiesced_within(Some(self.until), false, move |core| {
             let position = core.shared.replication.position(&core.shared.keyspace);
-            if position == expected && is_primary(state, shard, term) {
+            if position == expected && is_primary(state, shard, term) && !state.is_fenced() {
                 core.shared.conditions.hold_writes(Hold::Switch);
                 holds.store(true, Ordering::SeqCst);
             }
@@ -393,6 +412,7 @@ impl PlannedSwitch<'_> {
     /// Waits until a document that was created after the promotion was sent is in force.
     fn settle(&self, to: NodeRun) -> Result<(), String> {
         let (shared, state) = (self.watcher.shared, self.watcher.state);
+        let mut is_logged = false;
         loop {
             if !self.is_primary() {
                 let in_force = state.in_force();
@@ -406,8 +426,16 @@ impl PlannedSwitch<'_> {
             }
             let run = state.run();
             let edit = |basis: &ChangeBasis<'_>| reassert(basis.topology, basis.change, run);
-            if self.watcher.commit_within(SETTLE_MAX, &edit).is_ok() {
-                return Err("the coordinator did not reply in time".to_owned());
+            match self.watcher.commit_within(SETTLE_MAX, &edit) {
+                Ok(()) => return Err("the coordinator did not reply in time".to_owned()),
+                Err(error) if !std::mem::replace(&mut is_logged, true) => {
+                    let shard = self.shard;
+                    shared.log.warning(format_args!(
+                        "Cluster: shard {shard}: it is unknown whether the planned switch was committed, so commands \
+                         wait until the coordinator confirms a change: {error}"
+                    ));
+                }
+                Err(_) => {}
             }
             if state.is_fenced() {
                 // Waiting commands get the CLUSTERDOWN error.

@@ -92,6 +92,8 @@ pub(super) struct TopologyWatcher {
     has_new_details: AtomicBool,
     /// True if the watch has had no error since its last events, so that `registered` is current.
     pub(super) is_watch_sound: AtomicBool,
+    /// True if the coordinator had no space for the last write.
+    refuses_writes: AtomicBool,
     /// The local address of the route to etcd.
     routed_ip: Option<IpAddr>,
     pub(super) failures: Mutex<FailureDetector>,
@@ -169,6 +171,7 @@ impl TopologyWatcher {
             has_new_id: AtomicBool::new(false),
             has_new_details: AtomicBool::new(false),
             is_watch_sound: AtomicBool::new(false),
+            refuses_writes: AtomicBool::new(false),
             routed_ip,
             failures: Mutex::new(FailureDetector::new(ttl_ms)),
             shard_at_start: Mutex::default(),
@@ -216,6 +219,27 @@ impl TopologyWatcher {
     /// True if the last renewal of the lease reached the coordinator.
     pub(super) fn is_reached(&self) -> bool {
         self.state.coordinator() != CoordinatorState::Unreachable
+    }
+
+    /// Publishes whether the coordinator can be used. Renewals succeed even if etcd is full, so the result of the last
+    /// write counts too.
+    pub(super) fn publish_contact(&self, contact: CoordinatorState) {
+        let is_full = self.refuses_writes.load(Ordering::SeqCst);
+        let is_frozen = is_full && contact == CoordinatorState::Ok;
+        self.state.note_coordinator(if is_frozen { CoordinatorState::Frozen } else { contact });
+    }
+
+    /// Notes the result of a write: whether the coordinator had no space for it.
+    pub(super) fn note_write(&self, is_full: bool) {
+        let was_full = self.refuses_writes.swap(is_full, Ordering::SeqCst);
+        let replaced = match (was_full, is_full) {
+            (false, true) => CoordinatorState::Ok,
+            (true, false) => CoordinatorState::Frozen,
+            _ => return,
+        };
+        if self.state.coordinator() == replaced {
+            self.publish_contact(CoordinatorState::Ok);
+        }
     }
 
     /// True for `static:`, where nothing changes and there is no failover.

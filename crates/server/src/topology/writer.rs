@@ -5,6 +5,7 @@ use super::watcher::{Found, Installation, TopologyWatcher};
 use brisk_cluster::change::Edit;
 use brisk_cluster::document::Topology as Document;
 use brisk_cluster::id::ChangeId;
+use brisk_coordinate::error::CoordinatorError;
 use brisk_coordinate::values::{
     ChangeOutcome, ClusterSnapshot, Revision, Topology, TopologyChange, WatchEvent,
 };
@@ -140,6 +141,7 @@ impl TopologyWatcher {
             }
             match self.coordinator.change_within(proposal, left(until)) {
                 ChangeOutcome::Changed(revision) => {
+                    self.note_write(false);
                     return self.installed(proposal, revision, until);
                 }
                 ChangeOutcome::Conflict if !is_undecided => return Ok(Attempt::Overtaken),
@@ -153,6 +155,9 @@ impl TopologyWatcher {
                     None => {}
                 },
                 ChangeOutcome::Refused(error) if !is_undecided => {
+                    if matches!(error, CoordinatorError::NoSpace) {
+                        self.note_write(true);
+                    }
                     return Err(CommitError::Coordinator(error.to_string()));
                 }
                 ChangeOutcome::Refused(_) | ChangeOutcome::Unknown(_) => is_undecided = true,
