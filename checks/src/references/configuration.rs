@@ -33,9 +33,10 @@ CONFIG SET maxmemory 4gb
 ```
 
 `brisk-server --print-config` prints a configuration file with all directives and the same descriptions. Configuration
-files of Redis and Valkey load unchanged.
+files of Redis 7 load unchanged. Some directives of Valkey 8 are errors, for example `prefetch-batch-max-size`.
 
-- Values with spaces must be quoted.
+- A value with spaces must be quoted. In the file, several values of one directive, for example of `bind`, need no
+  quotes.
 - Amounts of memory are in bytes or have a unit: `k`, `m` and `g` are powers of 1000, `kb`, `mb` and `gb` are powers of
   1024.
 - CONFIG REWRITE writes the values that were changed with CONFIG SET to the file.

@@ -77,6 +77,24 @@ const OF_REDIS_7_2: &[Difference] = &[
         commands: &[],
         text: "Changes are propagated as in Redis 7.2. For example, SELECT comes after MULTI.",
     },
+    Difference {
+        commands: &["bitcount", "bitpos"],
+        text: "BITCOUNT and BITPOS check their arguments even if the key does not exist.",
+    },
+    Difference {
+        commands: &["xsetid"],
+        text: "XSETID rejects an ID below that of a deleted entry.",
+    },
+    Difference { commands: &["lpos"], text: "LPOS rejects the RANK -9223372036854775808." },
+    Difference {
+        commands: &["xread", "xreadgroup"],
+        text: "The error for an odd number of arguments after STREAMS names the command.",
+    },
+    Difference {
+        commands: &["xinfo|consumers", "xinfo|stream"],
+        text: "XINFO CONSUMERS has the additional field `inactive`, and XINFO STREAM FULL the \
+               additional field `active-time`.",
+    },
 ];
 
 const COMMANDS: &[Difference] = &[
@@ -156,6 +174,11 @@ const SCRIPTS: &[Difference] = &[
         commands: &["eval", "evalsha", "fcall"],
         text: "A script may use keys that it does not declare, but then all other commands wait while it runs.",
     },
+    Difference {
+        commands: &["eval", "evalsha", "fcall"],
+        text: "While a slow script runs, commands on keys that it does not use are executed. Redis \
+               rejects them with BUSY.",
+    },
 ];
 
 const CLIENTS: &[Difference] = &[
@@ -171,8 +194,8 @@ const CLIENTS: &[Difference] = &[
     },
     Difference {
         commands: &["monitor"],
-        text: "If `client-output-buffer-limit normal` sets no limit, the `pubsub` limit applies to \
-               MONITOR clients.",
+        text: "If `client-output-buffer-limit normal` sets no hard limit, the hard limit of `pubsub` \
+               applies to MONITOR clients.",
     },
     Difference {
         commands: &[],
@@ -314,7 +337,7 @@ const CONFIGURATION: &[Difference] = &[
     Difference {
         commands: &[],
         text: "`threads` (alias `io-threads`) sets the number of workers, and each worker serves \
-               every key. The default, 0, starts one worker for each core.",
+               every key. The default, 0, starts one worker for each CPU that the process may use.",
     },
 ];
 
@@ -381,11 +404,11 @@ const CLUSTER: &[Difference] = &[
     Difference {
         commands: &["cluster|failover"],
         text: "CLUSTER FAILOVER FORCE and TAKEOVER do the same: the replica becomes the primary \
-               without the help of the old primary. The replica starts to serve after \
-               `cluster-node-timeout`, when the old primary can no longer serve. Writes that the \
-               replica does not have are lost. If the replica does not have a full copy of the \
-               dataset, the command is rejected. Redis promotes such a replica, and the old \
-               primary then copies the empty dataset.",
+               without the help of the old primary. The replica starts to serve when \
+               `cluster-node-timeout`, a tenth of it and 200 ms have passed, because the old primary \
+               can no longer serve then. Writes that the replica does not have are lost. If the \
+               replica does not have a full copy of the dataset, the command is rejected. Redis \
+               promotes such a replica, and the old primary then copies the empty dataset.",
     },
     Difference {
         commands: &[],

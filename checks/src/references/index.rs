@@ -30,8 +30,8 @@ const INTRODUCTION: &str = "\
 # Command reference
 
 Each command has a page with its syntax, complexity, keys, ACL categories, reply, and differences from Redis. A
-container command, for example CLIENT, has one page with all its subcommands. COMMAND DOCS and COMMAND INFO return the
-same facts from a running server:
+container command, for example CLIENT, has one page with all its subcommands. COMMAND DOCS and COMMAND INFO return most
+of these facts from a running server:
 
 ```text
 COMMAND DOCS get

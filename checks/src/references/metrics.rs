@@ -17,8 +17,8 @@ curl http://127.0.0.1:9121/metrics
 The format is the Prometheus text format 0.0.4, or OpenMetrics 1.0 if the request prefers it. In OpenMetrics, the
 `# TYPE` line of a counter omits the suffix `_total`.
 
-- Metrics named `redis_…` have the names and meanings of the widely used exporter for Redis, so its dashboards work.
-  Metrics named `brisk_…` are Brisk's own.
+- Metrics named `redis_…` have the meanings and, with few exceptions, the names of the widely used exporter for Redis,
+  so its dashboards work. Metrics named `brisk_…` are Brisk's own.
 - Most metrics are fields of INFO. Durations and times are in seconds and sizes are in bytes, regardless of the unit of
   the field; metrics whose name ends with `_usec` are in microseconds.
 - A metric is omitted while the server has no data for it: for example, metrics about a primary exist only on a replica.

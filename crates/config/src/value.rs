@@ -102,7 +102,7 @@ impl Threads {
     }
 }
 
-/// One `save` rule: snapshot after `seconds` if at least `changes` keys changed.
+/// One `save` rule: snapshot after `seconds` if there were at least `changes` changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SaveRule {
     /// At least 1.

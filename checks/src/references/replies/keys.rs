@@ -160,8 +160,10 @@ pub(super) const REPLIES: &[Replies] = &[
 const OK: &[super::Variant] = &[(Status, "`OK`.")];
 const VALUE: &[super::Variant] = &[(Bulk, "The value."), (Null, "The key does not exist.")];
 const NUMBER: &[super::Variant] = &[(Integer, "The new value.")];
-const SUBSTRING: &[super::Variant] =
-    &[(Bulk, "The part of the string; empty if the key does not exist.")];
+const SUBSTRING: &[super::Variant] = &[(
+    Bulk,
+    "The part of the string; empty if the range contains no bytes or the key does not exist.",
+)];
 const EXPIRY: &[super::Variant] = &[(
     Integer,
     "1: the expiry time was set, or the key was deleted because the time has passed; 0: the key does not exist, or \

@@ -31,7 +31,10 @@ pub(super) const REPLIES: &[Replies] = &[
     ("client|setname", OK),
     ("client|tracking", OK),
     ("client|trackinginfo", &[(Map, "`flags`, `redirect` and `prefixes`.")]),
-    ("client|unblock", &[(Integer, "1: the client was unblocked; 0: it was not blocked.")]),
+    (
+        "client|unblock",
+        &[(Integer, "1: the client was unblocked; 0: it is not blocked or does not exist.")],
+    ),
     ("client|unpause", OK),
     ("echo", &[(Bulk, "The message.")]),
     ("hello", &[(Map, "`server`, `version`, `proto`, `id`, `mode`, `role` and `modules`.")]),

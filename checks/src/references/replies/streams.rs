@@ -60,7 +60,7 @@ pub(super) const REPLIES: &[Replies] = &[
     ("xrange", ENTRIES),
     ("xrevrange", ENTRIES),
     ("xread", READ),
-    ("xreadgroup", READ),
+    ("xreadgroup", READ_GROUP),
     ("xsetid", OK),
     ("xtrim", &[(Integer, "The number of entries that were deleted.")]),
     ("psubscribe", SUBSCRIBED),
@@ -134,14 +134,22 @@ const READ: &[Variant] = &[
     ),
     (NullArray, "No stream has entries, or the timeout of `BLOCK` has expired."),
 ];
+const READ_GROUP: &[Variant] = &[
+    (
+        Streams,
+        "The keys of the streams that have entries, each with an array of entries as for XRANGE. A stream with an ID \
+         other than `>` is always included; the fields of an entry that was deleted are null.",
+    ),
+    (NullArray, "No stream has new entries, or the timeout of `BLOCK` has expired."),
+];
 const SUBSCRIBED: &[Variant] = &[(
     Messages,
     "One message for each argument: the type of the message, the name, and the number of subscriptions.",
 )];
 const UNSUBSCRIBED: &[Variant] = &[(
     Messages,
-    "One message for each subscription that ended: the type of the message, the name, and the number of subscriptions \
-     that remain.",
+    "One message for each argument; without arguments, one for each subscription, or one with a null name if there is \
+     none. A message has three elements: its type, the name, and the number of subscriptions that remain.",
 )];
 const RECEIVERS: &[Variant] = &[(
     Integer,

@@ -8,7 +8,7 @@ use crate::command::Command;
 use crate::commands::options;
 use crate::request::Request;
 
-/// Allows the next command to use a slot that is being imported.
+/// Has no effect, because slots are not imported.
 ///
 /// `ASKING`
 ///
@@ -242,13 +242,12 @@ pub fn cluster_replicate(node_id: impl ToArg) -> Command<(), ()> {
 ///
 /// `CLUSTER RESET [HARD | SOFT]`
 ///
-/// O(N) in the number of known nodes, and the cost of FLUSHALL on a replica. Since Redis 3.0.0. Errors: those
-/// of the server.
+/// O(N) in the number of known nodes. Since Redis 3.0.0. Errors: those of the server.
 pub fn cluster_reset() -> Command<(), (), options::ClusterReset> {
     Command::typed(Request::new("CLUSTER RESET", PLAIN))
 }
 
-/// Saves the cluster state to its file.
+/// Has no effect, because the node saves every change of the topology.
 ///
 /// `CLUSTER SAVECONFIG`
 ///
@@ -257,7 +256,7 @@ pub fn cluster_saveconfig() -> Command<(), ()> {
     Command::typed(Request::new("CLUSTER SAVECONFIG", PLAIN))
 }
 
-/// Sets the configuration epoch of a new node.
+/// Checks its argument and has no other effect.
 ///
 /// `CLUSTER SET-CONFIG-EPOCH config-epoch`
 ///
@@ -268,7 +267,7 @@ pub fn cluster_set_config_epoch(config_epoch: impl ToArg) -> Command<(), ()> {
     Command::typed(request)
 }
 
-/// Sets the owner or the migration state of a slot.
+/// Assigns a slot without an owner to this node.
 ///
 /// `CLUSTER SETSLOT slot <IMPORTING node-id | MIGRATING node-id | NODE node-id | STABLE>`
 ///
@@ -281,7 +280,7 @@ pub fn cluster_setslot_importing(slot: impl ToArg, node_id: impl ToArg) -> Comma
     Command::typed(request)
 }
 
-/// Sets the owner or the migration state of a slot.
+/// Assigns a slot without an owner to this node.
 ///
 /// `CLUSTER SETSLOT slot <IMPORTING node-id | MIGRATING node-id | NODE node-id | STABLE>`
 ///
@@ -294,7 +293,7 @@ pub fn cluster_setslot_migrating(slot: impl ToArg, node_id: impl ToArg) -> Comma
     Command::typed(request)
 }
 
-/// Sets the owner or the migration state of a slot.
+/// Assigns a slot without an owner to this node.
 ///
 /// `CLUSTER SETSLOT slot <IMPORTING node-id | MIGRATING node-id | NODE node-id | STABLE>`
 ///
@@ -307,7 +306,7 @@ pub fn cluster_setslot_node(slot: impl ToArg, node_id: impl ToArg) -> Command<()
     Command::typed(request)
 }
 
-/// Sets the owner or the migration state of a slot.
+/// Assigns a slot without an owner to this node.
 ///
 /// `CLUSTER SETSLOT slot <IMPORTING node-id | MIGRATING node-id | NODE node-id | STABLE>`
 ///

@@ -111,7 +111,7 @@ pub fn acl_log_reset() -> Command<(), ()> {
     Command::typed(request)
 }
 
-/// Saves all users in the aclfile.
+/// Saves all users to the aclfile.
 ///
 /// `ACL SAVE`
 ///

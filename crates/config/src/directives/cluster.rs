@@ -84,8 +84,8 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         field!(cluster.cluster_node_timeout_ms),
     )
     .about(
-        "Milliseconds after which a node that does not renew its lease counts as failed; rounded up \
-         to seconds, at least 2.",
+        "Milliseconds after which the lease of a node ends unless the node renews it; rounded up to \
+         seconds, at least 2.",
     )
     .immutable(),
     Directive::text("cluster-coordinator", "local:cluster", field!(cluster.cluster_coordinator))
@@ -116,8 +116,8 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         .immutable(),
     Directive::text("cluster-zone", "", field!(cluster.cluster_zone))
         .about(
-            "Availability zone of this node. Replicas outside the zone of a failed primary are \
-             preferred for promotion.",
+            "Availability zone of this node. Among replicas with the same offset, those outside \
+             the zone of a failed primary are preferred for promotion.",
         )
         .immutable(),
     Directive::switch("cluster-controller", "yes", field!(cluster.cluster_controller))

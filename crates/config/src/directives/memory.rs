@@ -50,9 +50,9 @@ pub struct Memory {
 
 pub(super) const DIRECTIVES: &[Directive] = &[
     Directive::memory("maxmemory", "0", (0, u64::MAX), field!(memory.maxmemory)).about(
-        "Limit on memory in bytes, including client buffers. If it is reached, \
-             maxmemory-policy decides whether keys are evicted or writes are rejected; 0 is \
-             unlimited.",
+        "Limit on memory in bytes. Output that clients have not read does not count, up to \
+             output-total-limit. If the limit is reached, maxmemory-policy decides whether keys \
+             are evicted or writes are rejected; 0 is unlimited.",
     ),
     Directive::choice("maxmemory-policy", "noeviction", choice!(memory.maxmemory_policy)).about(
         "How to free memory when maxmemory is reached: evict any keys (allkeys) or keys \

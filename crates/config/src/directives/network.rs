@@ -139,20 +139,23 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         )
         .immutable(),
     Directive::integer("tcp-keepalive", "300", (0, INT_MAX), field!(network.tcp_keepalive)).about(
-        "Seconds between TCP keepalive probes, which detect dead connections; 0 sends none.",
+        "Seconds without traffic after which TCP keepalive probes are sent, which detect dead \
+         connections; 0 sends none.",
     ),
     Directive::switch("protected-mode", "yes", field!(network.protected_mode))
         .about("If no password is set, accept only clients on this machine."),
-    Directive::text("bind-source-addr", "", field!(network.bind_source_addr))
-        .about("Local address for connections to the primary; empty lets the system choose one."),
+    Directive::text("bind-source-addr", "", field!(network.bind_source_addr)).about(
+        "Local address for connections to the primary and to other nodes of the cluster; empty \
+         lets the system choose one.",
+    ),
     Directive::integer("socket-mark-id", "0", (0, u32::MAX as i64), field!(network.socket_mark_id))
         .about("Packet mark of the listening sockets.")
         .immutable()
         .ignored("Packet marks are not supported."),
     Directive::choice("io-backend", "auto", choice!(network.io_backend))
         .about(
-            "Kernel interface of the event loops. auto uses the interface that was faster in \
-             measurements, if the kernel supports it.",
+            "Kernel interface of the event loops. auto uses epoll, which was faster in \
+             measurements.",
         )
         .fixed(),
     Directive::integer("wake-coalescing-us", "50", (0, 1000), field!(network.wake_coalescing_us))

@@ -56,8 +56,8 @@ pub struct Persistence {
 
 pub(super) const SNAPSHOTS: &[Directive] = &[
     Directive::new("save", "3600 1 300 100 60 10000", Kind::Many(special::SAVE)).about(
-        "When to take a snapshot automatically: after N seconds if at least M keys \
-             changed. Lines accumulate; an empty value disables automatic snapshots.",
+        "When to take a snapshot automatically: after N seconds if there were at least M \
+             changes. Lines accumulate; an empty value disables automatic snapshots.",
     ),
     Directive::checked_text("dbfilename", "dump.rdb", field!(persistence.dbfilename), |name| {
         special::file_name(name, "dbfilename can't be a path, just a filename")
@@ -83,7 +83,7 @@ pub(super) const SNAPSHOTS: &[Directive] = &[
         "yes",
         field!(persistence.stop_writes_on_bgsave_error),
     )
-    .about("Reject writes if the last snapshot failed."),
+    .about("Reject writes if the last snapshot failed, unless save is empty."),
     Directive::integer(
         "rdb-key-save-delay",
         "0",

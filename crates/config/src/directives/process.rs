@@ -253,7 +253,8 @@ pub(super) const ADVANCED: &[Directive] = &[
     )
     .about(
         "Milliseconds after which a running script makes the server reply BUSY to other clients, \
-         so that they can stop the script; 0 disables this.",
+         except to commands on keys that the script does not use, so that they can stop the \
+         script; 0 disables this.",
     )
     .alias("lua-time-limit"),
     Directive::text("locale-collate", "", field!(process.locale_collate))

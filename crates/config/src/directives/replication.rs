@@ -73,11 +73,17 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         .alias("slaveof")
         .immutable(),
     Directive::text("masteruser", "", field!(replication.masteruser))
-        .about("User name for authentication to the primary; empty is the default user.")
+        .about(
+            "User name for authentication to the primary and to other nodes of the cluster; empty \
+             is the default user.",
+        )
         .alias("primaryuser")
         .sensitive(),
     Directive::text("masterauth", "", field!(replication.masterauth))
-        .about("Password for authentication to the primary; empty does not authenticate.")
+        .about(
+            "Password for authentication to the primary and to other nodes of the cluster; empty \
+             does not authenticate.",
+        )
         .alias("primaryauth")
         .sensitive()
         .binary(),
@@ -133,7 +139,8 @@ pub(super) const DIRECTIVES: &[Directive] = &[
     Directive::choice("repl-diskless-load", "disabled", choice!(replication.repl_diskless_load))
         .about(
             "How a replica loads a full copy: from a file (disabled), directly if it has no \
-             data (on-empty-db), or directly while it serves the old data (swapdb).",
+             data (on-empty-db), or directly next to the old data, which it serves during this \
+             time if both have the same history (swapdb).",
         )
         .settled_while_loading(),
     Directive::text("replica-announce-ip", "", field!(replication.replica_announce_ip))

@@ -101,7 +101,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         (0, INT_MAX),
         field!(tls.session_cache_size),
     )
-    .about("Maximum number of cached TLS sessions; 0 is unlimited."),
+    .about("Maximum number of cached TLS sessions, at most 1048576; 0 means 1048576."),
     Directive::integer(
         "tls-session-cache-timeout",
         "300",

@@ -10,7 +10,7 @@ use crate::link::{Link, LinkError};
 use crate::options::Options;
 use crate::session::{ConnectFailure, Session};
 use brisk_structures::poison::EvenPoisoned as _;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -28,6 +28,10 @@ const KEPT: usize = 200;
 const STEP: i64 = 500;
 /// The duration of the scan in each round.
 const SCAN_TIME: Duration = Duration::from_millis(100);
+/// The pause after a complete scan, as a multiple of the time that it took.
+const PAUSE_FACTOR: u32 = 10;
+/// Shorter pauses are not shown.
+const SHOWN_PAUSE: Duration = Duration::from_secs(60);
 /// The weight of a sample after the next one.
 const DECAY: f64 = 0.9;
 /// The weight of the previous rounds in the speed of the scan.
@@ -45,10 +49,12 @@ pub(super) struct FoundKeys {
     /// The number of keys that the current scan has examined.
     scanned: u64,
     total: u64,
-    /// True if the current scan has reached its end. The next round begins a new one.
+    /// True if the last scan has reached its end, and the next one has not begun.
     is_complete: bool,
     /// True if a scan has reached its end.
     has_all: bool,
+    /// How long the pause between two scans still lasts.
+    pause: Duration,
     /// The speed of the scan; 0 before the second round.
     keys_per_second: f64,
 }
@@ -60,6 +66,10 @@ struct KeyFinder {
     cursor: KeyScan<'static>,
     /// The end of the last round.
     last_round: Option<Instant>,
+    /// The time that the current scan has taken.
+    scan_time: Duration,
+    /// The beginning of the next scan.
+    next_scan: Instant,
     found: FoundKeys,
 }
 
@@ -68,9 +78,7 @@ impl KeyFinder {
         let mut options = options.clone();
         options.timeout = options.timeout.or(Some(TIMEOUT));
         let lost = |error: LinkError| error.to_string();
-        let mut link = open(&options)?;
-        // A server may reject the name.
-        link.request(&SET_NAME).map_err(lost)?;
+        let mut link = open_named(&options)?;
         let sample = KeySample::new(&mut link).map_err(lost)?;
         let found = FoundKeys { sample, database: options.database, ..FoundKeys::default() };
         Ok(KeyFinder {
@@ -78,29 +86,44 @@ impl KeyFinder {
             link,
             cursor: KeyScan::new(None, Some(STEP)),
             last_round: None,
+            scan_time: Duration::ZERO,
+            next_scan: Instant::now(),
             found,
         })
     }
 
-    /// Takes one sample, and continues the scan for [`SCAN_TIME`].
+    /// Takes one sample, and continues the scan for [`SCAN_TIME`] or waits for the next scan.
     fn round(&mut self) -> Result<(), String> {
         let lost = |error: LinkError| error.to_string();
         self.found.sample.decay(DECAY);
-        self.found.sample.burst(open(&self.options)?, |_| true).map_err(lost)??;
+        self.found.sample.burst(open_named(&self.options)?, |_| true).map_err(lost)??;
         let reply = self.link.request(&["DBSIZE"]).map_err(lost)?;
         self.found.total = reply.as_integer().and_then(|it| u64::try_from(it).ok()).unwrap_or(0);
         let hot = self.found.sample.hottest(KEPT);
         let in_database = hot.iter().filter(|(key, _)| key.0 == self.found.database);
-        let hot: Vec<Vec<u8>> = in_database.map(|(key, _)| key.1.clone()).collect();
-        self.measure(hot).map_err(lost)?;
+        let mut keys: BTreeSet<Vec<u8>> = in_database.map(|(key, _)| key.1.clone()).collect();
         if self.found.is_complete {
+            keys.extend(self.found.biggest.iter().map(|(_, key)| key.clone()));
+        }
+        self.measure(keys.into_iter().collect()).map_err(lost)?;
+        self.found.pause = self.next_scan.saturating_duration_since(Instant::now());
+        if self.found.is_complete {
+            self.last_round = None;
+            if !self.found.pause.is_zero() {
+                return Ok(());
+            }
             // The biggest keys stay until the new scan finds them again.
             (self.cursor, self.found.is_complete) = (KeyScan::new(None, Some(STEP)), false);
-            self.found.scanned = 0;
+            (self.found.scanned, self.scan_time) = (0, Duration::ZERO);
         }
-        let scanned = self.found.scanned;
+        let (scanned, began) = (self.found.scanned, Instant::now());
         self.scan()?;
         let now = Instant::now();
+        self.scan_time += now.saturating_duration_since(self.last_round.unwrap_or(began));
+        if self.found.is_complete {
+            self.found.pause = self.scan_time * PAUSE_FACTOR;
+            self.next_scan = now + self.found.pause;
+        }
         if let Some(last) = self.last_round.replace(now) {
             let time = now.saturating_duration_since(last);
             self.found.add_speed((self.found.scanned - scanned) as f64 / time.as_secs_f64());
@@ -144,6 +167,14 @@ impl KeyFinder {
         let replies = self.link.request_all(&requests)?;
         Ok(replies.iter().map(|it| it.as_integer().and_then(|it| u64::try_from(it).ok())).collect())
     }
+}
+
+/// Opens a connection that CLIENT LIST shows with the name of this program.
+fn open_named(options: &Options) -> Result<Link, String> {
+    let mut link = open(options)?;
+    // A server may reject the name.
+    link.request(&SET_NAME).map_err(|error| error.to_string())?;
+    Ok(link)
 }
 
 fn open(options: &Options) -> Result<Link, String> {
@@ -204,7 +235,7 @@ impl FoundKeys {
             amount::counted(self.sample.requests, "request"),
             amount::counted(self.sample.bursts, "burst"),
         );
-        table.remarks = vec![self.progress(), hot];
+        table.remarks = vec![format!("memory: {}", self.progress()), hot];
         table
     }
 
@@ -215,7 +246,11 @@ impl FoundKeys {
             total => amount::counted(total, "key"),
         };
         if self.is_complete {
-            return format!("memory: all {keys} scanned");
+            let mut text = format!("all {keys} scanned");
+            if self.pause >= SHOWN_PAUSE {
+                text.push_str(&format!("; next scan in {}", rough_duration(self.pause)));
+            }
+            return text;
         }
         // A scan may find a key twice.
         let total = self.total.max(self.scanned).max(1);
@@ -223,9 +258,9 @@ impl FoundKeys {
         let percent =
             if percent < 1.0 { format!("{percent:.2} %") } else { format!("{percent:.0} %") };
         if self.has_all {
-            return format!("memory: all {keys} scanned; next scan at {percent}");
+            return format!("all {keys} scanned; next scan at {percent}");
         }
-        let mut text = format!("memory: {percent} of {keys} scanned");
+        let mut text = format!("{percent} of {keys} scanned");
         if self.keys_per_second > 0.0 {
             let seconds = (total - self.scanned) as f64 / self.keys_per_second;
             let left = rough_duration(Duration::from_secs(seconds as u64));
@@ -256,6 +291,8 @@ pub(super) struct KeysThread {
     replies: Receiver<()>,
     is_busy: bool,
     latest: Arc<Mutex<Result<Table, String>>>,
+    /// The progress of a scan that has not reached its end.
+    progress: Arc<Mutex<Option<String>>>,
 }
 
 impl KeysThread {
@@ -267,6 +304,8 @@ impl KeysThread {
         waiting.remarks.push("Waiting for the first sample.".to_owned());
         let latest = Arc::new(Mutex::new(Ok(waiting)));
         let (options, shared) = (options.clone(), Arc::clone(&latest));
+        let progress = Arc::new(Mutex::new(None));
+        let shared_progress = Arc::clone(&progress);
         std::thread::spawn(move || {
             let mut finder: Option<KeyFinder> = None;
             while wakes.recv().is_ok() {
@@ -277,6 +316,8 @@ impl KeysThread {
                     Ok((finder, table))
                 };
                 let result = { round }().map(|(kept, table)| {
+                    let progress = (!kept.found.is_complete).then(|| kept.found.progress());
+                    *shared_progress.lock().even_poisoned() = progress;
                     finder = Some(kept);
                     table
                 });
@@ -286,7 +327,7 @@ impl KeysThread {
                 }
             }
         });
-        KeysThread { requests, replies, is_busy: false, latest }
+        KeysThread { requests, replies, is_busy: false, latest, progress }
     }
 
     /// Requests the next round, unless one is being worked on.
@@ -295,6 +336,11 @@ impl KeysThread {
         if !self.is_busy {
             self.is_busy = self.requests.send(()).is_ok();
         }
+    }
+
+    /// The progress of the scan, unless it is complete.
+    pub(super) fn progress(&self) -> Option<String> {
+        self.progress.lock().even_poisoned().clone()
     }
 
     /// The result of the last round.
@@ -321,17 +367,18 @@ mod tests {
     #[test]
     fn the_progress_of_the_scan_comes_first() {
         let mut found = FoundKeys { scanned: 1000, total: 10_001_003, ..FoundKeys::default() };
-        assert_eq!(found.progress(), "memory: 0.01 % of 10.0 M keys scanned");
+        assert_eq!(found.progress(), "0.01 % of 10.0 M keys scanned");
         found.add_speed(10_000.0);
-        assert_eq!(found.progress(), "memory: 0.01 % of 10.0 M keys scanned, ~16 min left");
+        assert_eq!(found.progress(), "0.01 % of 10.0 M keys scanned, ~16 min left");
         let table = found.table();
-        assert_eq!(table.remarks[0], found.progress());
+        assert_eq!(table.remarks[0], format!("memory: {}", found.progress()));
         let title = "biggest of the 1,000 keys scanned so far; for hot keys, sort by requests/s";
         assert_eq!(table.title, title);
         (found.is_complete, found.has_all, found.total) = (true, true, 1000);
-        assert_eq!(found.progress(), "memory: all 1,000 keys scanned");
+        found.pause = Duration::from_secs(3000);
+        assert_eq!(found.progress(), "all 1,000 keys scanned; next scan in 50 min");
         (found.is_complete, found.scanned) = (false, 500);
-        assert_eq!(found.progress(), "memory: all 1,000 keys scanned; next scan at 50 %");
+        assert_eq!(found.progress(), "all 1,000 keys scanned; next scan at 50 %");
         assert!(found.table().title.starts_with("biggest keys;"));
     }
 }

@@ -260,6 +260,11 @@ impl<'a> Top<'a> {
         self.pending = Some(Pending { since: Instant::now(), kind, awaited, replies: Vec::new() });
         if kind == TopTable::Keys {
             self.keys.get_or_insert_with(|| KeysThread::start(self.options)).request();
+        } else if let Some(keys) = &mut self.keys
+            && keys.progress().is_some()
+        {
+            // A scan continues while another table is shown.
+            keys.request();
         }
         Ok(())
     }
@@ -312,7 +317,7 @@ impl<'a> Top<'a> {
             }
             Key::Letter('r') => self.sorting.is_reversed = !self.sorting.is_reversed,
             Key::Letter('p') => self.is_paused = !self.is_paused,
-            Key::Letter('?') => self.shows_help = !was_help,
+            Key::Letter('?' | 'h') => self.shows_help = !was_help,
             Key::Letter(_) | Key::Escape => {}
         }
         true
@@ -331,7 +336,7 @@ impl<'a> Top<'a> {
             (Some(before), Some(now)) => Some(Interval { before, now }),
             _ => None,
         };
-        let table = match (&interval, self.kind, &self.keys) {
+        let mut table = match (&interval, self.kind, &self.keys) {
             (_, TopTable::Keys, Some(keys)) => keys.table().unwrap_or_else(|text| {
                 let mut table = Table::new(keys::KEYS);
                 table.remarks.push(format!("Keys cannot be sampled: {text}"));
@@ -344,6 +349,11 @@ impl<'a> Top<'a> {
             (Some(interval), kind, _) => kind.of(interval),
             (None, kind, _) => Table::new(kind.columns()),
         };
+        if self.kind != TopTable::Keys
+            && let Some(progress) = self.keys.as_ref().and_then(KeysThread::progress)
+        {
+            table.remarks.insert(0, format!("keys: {progress}"));
+        }
         let view = View {
             place: self.place,
             interval,

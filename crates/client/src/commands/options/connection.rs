@@ -112,7 +112,7 @@ impl<C, T> Command<C, T, ClientKill> {
         })
     }
 
-    /// `MAXAGE maxage`, since Redis 8.0.0.
+    /// `MAXAGE maxage`, since Redis 7.4.0.
     pub fn max_age(self, maxage: impl ToArg) -> Self {
         self.option(|request| {
             request.arg("MAXAGE");

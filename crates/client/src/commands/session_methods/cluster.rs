@@ -10,7 +10,7 @@ use crate::session::Session;
 
 /// Commands of the group `cluster`.
 impl Session {
-    /// Allows the next command to use a slot that is being imported.
+    /// Has no effect, because slots are not imported.
     ///
     /// `ASKING`
     pub fn asking(&self) -> Command<&Session, ()> {
@@ -179,21 +179,21 @@ impl Session {
         commands::cluster_reset().on(self)
     }
 
-    /// Saves the cluster state to its file.
+    /// Has no effect, because the node saves every change of the topology.
     ///
     /// `CLUSTER SAVECONFIG`
     pub fn cluster_saveconfig(&self) -> Command<&Session, ()> {
         commands::cluster_saveconfig().on(self)
     }
 
-    /// Sets the configuration epoch of a new node.
+    /// Checks its argument and has no other effect.
     ///
     /// `CLUSTER SET-CONFIG-EPOCH config-epoch`
     pub fn cluster_set_config_epoch(&self, config_epoch: impl ToArg) -> Command<&Session, ()> {
         commands::cluster_set_config_epoch(config_epoch).on(self)
     }
 
-    /// Sets the owner or the migration state of a slot.
+    /// Assigns a slot without an owner to this node.
     ///
     /// `CLUSTER SETSLOT slot <IMPORTING node-id | MIGRATING node-id | NODE node-id | STABLE>`
     pub fn cluster_setslot_importing(
@@ -204,7 +204,7 @@ impl Session {
         commands::cluster_setslot_importing(slot, node_id).on(self)
     }
 
-    /// Sets the owner or the migration state of a slot.
+    /// Assigns a slot without an owner to this node.
     ///
     /// `CLUSTER SETSLOT slot <IMPORTING node-id | MIGRATING node-id | NODE node-id | STABLE>`
     pub fn cluster_setslot_migrating(
@@ -215,7 +215,7 @@ impl Session {
         commands::cluster_setslot_migrating(slot, node_id).on(self)
     }
 
-    /// Sets the owner or the migration state of a slot.
+    /// Assigns a slot without an owner to this node.
     ///
     /// `CLUSTER SETSLOT slot <IMPORTING node-id | MIGRATING node-id | NODE node-id | STABLE>`
     pub fn cluster_setslot_node(
@@ -226,7 +226,7 @@ impl Session {
         commands::cluster_setslot_node(slot, node_id).on(self)
     }
 
-    /// Sets the owner or the migration state of a slot.
+    /// Assigns a slot without an owner to this node.
     ///
     /// `CLUSTER SETSLOT slot <IMPORTING node-id | MIGRATING node-id | NODE node-id | STABLE>`
     pub fn cluster_setslot_stable(&self, slot: impl ToArg) -> Command<&Session, ()> {

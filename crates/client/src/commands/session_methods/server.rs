@@ -84,7 +84,7 @@ impl Session {
         commands::acl_log_reset().on(self)
     }
 
-    /// Saves all users in the aclfile.
+    /// Saves all users to the aclfile.
     ///
     /// `ACL SAVE`
     pub fn acl_save(&self) -> Command<&Session, ()> {

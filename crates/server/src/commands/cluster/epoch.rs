@@ -10,7 +10,7 @@ use brisk_node::core::call::{Call, Command};
 pub(super) const SET_CONFIG_EPOCH: Command = Command {
     spec: Spec {
         name: "set-config-epoch",
-        summary: "Sets the configuration epoch of a new node.",
+        summary: "Checks its argument and has no other effect.",
         arity: 3,
         args: &[Arg::integer("config-epoch")],
         ..CHANGES
@@ -44,7 +44,11 @@ fn bump_epoch(call: &mut Call<'_>, _: &mut Args<'_>) -> Result<Outcome> {
 }
 
 pub(super) const SAVECONFIG: Command = Command {
-    spec: Spec { name: "saveconfig", summary: "Saves the cluster state to its file.", ..CHANGES },
+    spec: Spec {
+        name: "saveconfig",
+        summary: "Has no effect, because the node saves every change of the topology.",
+        ..CHANGES
+    },
     run: save_config,
     subcommands: &[],
 };

@@ -93,7 +93,7 @@ pub(super) const RESET: Command = Command {
     spec: Spec {
         name: "reset",
         summary: "Removes this node from the cluster.",
-        complexity: "O(N) in the number of known nodes, and the cost of FLUSHALL on a replica.",
+        complexity: "O(N) in the number of known nodes.",
         arity: -2,
         flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::STALE),
         args: &[Arg::one_of(

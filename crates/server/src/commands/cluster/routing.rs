@@ -14,7 +14,7 @@ fn asking(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
 pub(super) const ASKING: Command = Command {
     spec: Spec {
         name: "asking",
-        summary: "Allows the next command to use a slot that is being imported.",
+        summary: "Has no effect, because slots are not imported.",
         complexity: "O(1)",
         arity: 1,
         flags: Flags::FAST,

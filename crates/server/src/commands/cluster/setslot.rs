@@ -13,7 +13,7 @@ use brisk_node::core::call::{Call, Command};
 pub(super) const SETSLOT: Command = Command {
     spec: Spec {
         name: "setslot",
-        summary: "Sets the owner or the migration state of a slot.",
+        summary: "Assigns a slot without an owner to this node.",
         arity: -4,
         args: &[
             Arg::integer("slot"),

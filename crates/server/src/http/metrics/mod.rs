@@ -102,8 +102,8 @@ fn part<'v>(value: &'v str, name: &str) -> &'v str {
 /// Returns a value of INFO as a number.
 fn number(value: &str) -> &str {
     match value {
-        "ok" => "1",
-        "err" | "fail" | "unreachable" => "0",
+        "ok" | "stale" => "1",
+        "err" | "fail" | "frozen" | "unreachable" => "0",
         number => number,
     }
 }

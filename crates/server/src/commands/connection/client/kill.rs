@@ -32,7 +32,7 @@ pub(super) const KILL: Command = Command {
             ("3.2.0", "Accepts the type `master`."),
             ("5.0.0", "Accepts the type `replica`; `slave` is still accepted."),
             ("6.2.0", "Accepts the filter `LADDR`."),
-            ("8.0.0", "Accepts the filter `MAXAGE`."),
+            ("7.4.0", "Accepts the filter `MAXAGE`."),
         ],
         ..ROW
     },
@@ -59,7 +59,7 @@ const FILTERS: &[Arg] = &[
     Arg::string("ip:port").after("ADDR").optional(),
     Arg::string("ip:port").after("LADDR").optional().since("6.2.0"),
     Arg::string("yes/no").after("SKIPME").optional(),
-    Arg::integer("maxage").after("MAXAGE").optional().since("8.0.0"),
+    Arg::integer("maxage").after("MAXAGE").optional().since("7.4.0"),
 ];
 
 fn kill(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {

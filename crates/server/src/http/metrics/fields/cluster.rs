@@ -29,7 +29,7 @@ pub(super) const CLUSTER: &[Row] = &[
         Gauge,
         "cluster_coordinator_state",
         "brisk_cluster_coordinator_up",
-        "1: the coordinator was reached within the TTL of the lease.",
+        "1: the coordinator was reached within the TTL of the lease, and accepts changes.",
     ),
     row_of_ms(
         Gauge,

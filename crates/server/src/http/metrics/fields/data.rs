@@ -47,7 +47,7 @@ pub(super) const PERSISTENCE: &[Row] = &[
         "redis_rdb_current_bgsave_duration_seconds",
         "Seconds since the current snapshot started; -1 without one.",
     ),
-    row(Counter, "rdb_saves", "redis_rdb_saves_total", "Requested snapshots."),
+    row(Counter, "rdb_saves", "redis_rdb_saves_total", "Snapshots that were started."),
     row(
         Gauge,
         "rdb_last_cow_size",
@@ -126,7 +126,7 @@ pub(super) const PERSISTENCE: &[Row] = &[
         Gauge,
         "aof_delayed_fsync",
         "redis_aof_delayed_fsync",
-        "Times that the disk was too slow for everysec.",
+        "Times that replies were sent before a write because the disk was too slow.",
     ),
     row(
         Gauge,

@@ -23,7 +23,12 @@ pub(super) const CLIENTS: &[Row] = &[
         "redis_connected_clients",
         "Connected clients, without replicas.",
     ),
-    row(Gauge, "blocked_clients", "redis_blocked_clients", "Clients blocked on keys."),
+    row(
+        Gauge,
+        "blocked_clients",
+        "redis_blocked_clients",
+        "Clients that wait in a blocking command, or because of CLIENT PAUSE.",
+    ),
     row(Gauge, "maxclients", "redis_max_clients", "Maximum number of connected clients."),
     row(
         Gauge,
