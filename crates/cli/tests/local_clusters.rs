@@ -3,6 +3,8 @@
 
 use crate::harness::terminal::Terminal;
 use crate::harness::{Case, consecutive, ours, run, text};
+use brisk_coordinate::etcd::EtcdOptions;
+use brisk_coordinate::values::{ChangeOutcome, ClusterName, TopologyChange};
 use brisk_testkit::etcd::EtcdLaunch;
 use brisk_testkit::port::Port;
 use brisk_testkit::server::{brisk_binary, signal};
@@ -216,6 +218,24 @@ fn a_topology_that_the_coordinator_has_lost_is_restored_from_the_file_of_a_node(
     must(&local.start(&[]));
     assert_eq!(command(&local, 0, &["get", "a"]), "1\n");
     must(&local.stop());
+    damage_topology(&setting);
+    let said = must(&cluster(&["restore-topology", &setting, &file]));
+    assert!(said.contains(", 1 node."), "{said}");
+    must(&local.start(&[]));
+    assert_eq!(command(&local, 0, &["get", "a"]), "1\n");
+    must(&local.stop());
+}
+
+/// Replaces the document in the coordinator with one that no node accepts.
+fn damage_topology(setting: &str) {
+    let setting = setting.parse().expect("a setting");
+    let name = ClusterName::parse("brisk").expect("a name");
+    let coordinator = brisk_coordinate::open(&setting, &name, &EtcdOptions::default());
+    let coordinator = coordinator.expect("a coordinator");
+    let expected = coordinator.read().expect("a topology").revision;
+    let change = TopologyChange { expected, document: b"{\"format\":1", controller: None };
+    let outcome = coordinator.change(&change);
+    assert!(matches!(outcome, ChangeOutcome::Changed(_)), "{outcome:?}");
 }
 
 #[test]

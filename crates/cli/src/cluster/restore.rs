@@ -3,7 +3,7 @@
 
 use super::{Done, Task, count, messages};
 use crate::link::plain;
-use brisk_cluster::document::{DOCUMENT_BYTES_MAX, Topology, check_installation};
+use brisk_cluster::document::{DOCUMENT_BYTES_MAX, DocumentError, Topology, check_installation};
 use brisk_coordinate::etcd::EtcdOptions;
 use brisk_coordinate::setting::CoordinatorSetting;
 use brisk_coordinate::values::{ChangeOutcome, ClusterName, TopologyChange};
@@ -31,11 +31,17 @@ fn restore(task: &Task<'_>) -> Result<(), String> {
     let coordinator = coordinator.map_err(|error| error.to_string())?;
     let present = coordinator.read().map_err(|error| error.to_string())?;
     if let Some(document) = &present.document {
-        let epoch = Topology::parse(document).map(|topology| topology.epoch.to_string());
-        return Err(format!(
-            "cluster {name} has a topology of epoch {} in this coordinator; it was not changed",
-            epoch.unwrap_or_else(|_| "unknown".to_owned())
-        ));
+        let described = match Topology::parse(document) {
+            Ok(topology) => format!("of epoch {}", topology.epoch),
+            Err(error @ DocumentError::Format(_)) => format!("of a later version ({error})"),
+            // No node accepts this document.
+            Err(_) => String::new(),
+        };
+        if !described.is_empty() {
+            return Err(format!(
+                "cluster {name} has a topology {described} in this coordinator; it was not changed"
+            ));
+        }
     }
     let document = topology.to_json().map_err(|error| error.to_string())?;
     let change =

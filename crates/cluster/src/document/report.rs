@@ -30,6 +30,7 @@ pub struct NodeStatus {
     #[serde(serialize_with = "write_incarnation", deserialize_with = "read_incarnation")]
     pub incarnation: Incarnation,
     pub role: NodeRole,
+    /// The term of this primary, or of the primary whose stream this replica has received last.
     pub term: Term,
     /// The id of the replication history; empty before the first.
     pub replid: String,

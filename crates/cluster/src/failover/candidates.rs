@@ -30,7 +30,7 @@ pub(super) enum Search {
 /// count. While `is_patient` is true, missing reports are requested; later, replicas without a report are left out.
 /// O(replicas).
 ///
-/// The order is: reports of the current term, the highest offset, a zone different from that of the lost primary, the
+/// The order is: data of the latest term, the highest offset, a zone different from that of the lost primary, the
 /// lowest id.
 pub(super) fn search(
     shard: &Shard,

@@ -6,7 +6,7 @@ use super::watcher::TopologyWatcher;
 use brisk_cluster::document::{
     Dataset, NodeContents, NodeRole, NodeStatus, Registration, UNASSIGNED_MAX, UnassignedNode,
 };
-use brisk_cluster::id::{NodeId, ShardId};
+use brisk_cluster::id::{NodeId, ShardId, Term};
 use brisk_cluster::map::MapRole;
 use brisk_cluster::view::NodeState;
 use brisk_coordinate::error::CoordinatorError;
@@ -19,6 +19,8 @@ use std::collections::BTreeMap;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LastContact {
     shard: ShardId,
+    /// The term of the primary whose stream this node has received last.
+    term: Term,
     at_ms: u64,
 }
 
@@ -55,12 +57,14 @@ impl TopologyWatcher {
         let has_data = contact.is_some() || shared.keyspace.has_keys();
         let at_start = *self.shard_at_start.lock().even_poisoned();
         let is_same_shard = own.is_some_and(|(shard, _)| Some(shard) == at_start);
+        // A replica that has not reached the primary of a new term lacks the writes of that term.
+        let received = contact.filter(|_| is_replica).map(|contact| contact.term);
         // A copy that is still being received does not count, but the dataset that it will replace does.
         let is_whole = !role::is_loading(shared) && !upstream.is_partial();
         NodeStatus {
             incarnation: self.state.run().incarnation,
             role: if is_replica { NodeRole::Replica } else { NodeRole::Primary },
-            term: own.map(|(_, term)| term).unwrap_or_default(),
+            term: received.or(own.map(|(_, term)| term)).unwrap_or_default(),
             replid,
             offset,
             loading: role::is_loading(shared) || (is_replica && is_copying),
@@ -77,7 +81,7 @@ impl TopologyWatcher {
         let shared = self.shared;
         let upstream = &shared.replication.upstream;
         let in_force = self.state.in_force();
-        let Some((shard, _)) = in_force.map.own_shard() else { return };
+        let Some((shard, term)) = in_force.map.own_shard() else { return };
         // A node that returns to a shard first has to follow the shard's primary.
         let mut contact = self.contact.lock().even_poisoned();
         *contact = contact.filter(|contact| contact.shard == shard);
@@ -92,7 +96,8 @@ impl TopologyWatcher {
         let mut contact = self.contact.lock().even_poisoned();
         let before = contact.filter(|contact| contact.shard == shard);
         let at_ms = before.map_or(at_ms, |before| before.at_ms.max(at_ms));
-        *contact = Some(LastContact { shard, at_ms });
+        let term = before.filter(|_| !upstream.is_up()).map_or(term, |before| before.term);
+        *contact = Some(LastContact { shard, term, at_ms });
     }
 
     /// Reads the reports of all nodes.

@@ -554,6 +554,12 @@ impl TopologyWatcher {
         });
         if from_ms > installed_ms {
             self.deadline.wait_until(self.state, from_ms);
+            self.shared.log.notice(format_args!(
+                "Cluster: shard {} term {}: this node serves in {} ms, because an earlier primary may serve until then",
+                shard.id,
+                shard.term,
+                from_ms - installed_ms
+            ));
         }
         true
     }

@@ -150,8 +150,11 @@ impl NodeFacts {
             problems.push(format!("its cluster_state is {state}"));
         }
         if cluster.is("cluster_fenced", "1") {
-            problems
-                .push("it is fenced: it serves no requests until it renews its lease".to_owned());
+            problems.push(
+                "it is fenced: it serves no requests until it renews its lease, or, after its promotion, until an \
+                 earlier primary can no longer serve"
+                    .to_owned(),
+            );
         }
         let known = known.as_ref();
         match cluster.get("cluster_coordinator_state").unwrap_or("ok") {
@@ -255,7 +258,8 @@ mod tests {
             [
                 "no node reaches the coordinator",
                 "h:1: its cluster_state is fail",
-                "h:1: it is fenced: it serves no requests until it renews its lease",
+                "h:1: it is fenced: it serves no requests until it renews its lease, or, after its promotion, until an \
+                 earlier primary can no longer serve",
                 "h:1: it acts as a replica, but the topology lists it as a primary",
                 "h:3: this replica cannot be reached: Connection refused",
             ]
