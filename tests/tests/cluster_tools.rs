@@ -190,7 +190,17 @@ fn redis_cli_creates_a_cluster_with_replicas() {
     wait_until("the new node to follow its primary", || {
         nodes.connect(added).info("master_link_status") == "up"
     });
+    // The new node is a replica of any of the primaries. Each of them has a key.
+    for key in ["a", "b", "c", "d", "e", "f"] {
+        assert_reply!(nodes.connect(nodes.owner(key)), &format!("SET {key} 1"), "OK");
+    }
+    wait_until("the new node to have a key", || nodes.connect(added).cmd("DBSIZE").text() != "0");
     let id = nodes.connect(added).cmd("CLUSTER MYID").text();
+    cli(&["del-node", &first, &id]);
+    wait_for_members(&nodes, &[0, 1, 2, 3, 4, 5], 6);
+    assert_eq!(nodes.connect(added).cmd("DBSIZE").text(), "0");
+    cli(&["add-node", &new, &first, "--cluster-slave"]);
+    wait_until("the node to have a key again", || nodes.connect(added).cmd("DBSIZE").text() != "0");
     cli(&["del-node", &first, &id]);
     wait_for_members(&nodes, &[0, 1, 2, 3, 4, 5], 6);
 

@@ -242,7 +242,8 @@ pub fn cluster_replicate(node_id: impl ToArg) -> Command<(), ()> {
 ///
 /// `CLUSTER RESET [HARD | SOFT]`
 ///
-/// O(N) in the number of known nodes. Since Redis 3.0.0. Errors: those of the server.
+/// O(N) in the number of known nodes, and the cost of FLUSHALL on a replica. Since Redis 3.0.0. Errors: those
+/// of the server.
 pub fn cluster_reset() -> Command<(), (), options::ClusterReset> {
     Command::typed(Request::new("CLUSTER RESET", PLAIN))
 }

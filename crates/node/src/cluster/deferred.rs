@@ -197,6 +197,10 @@ mod tests {
             Err(CommitError::Unknown)
         }
 
+        fn discard_copy(&self) -> Result<(), CommitError> {
+            Err(CommitError::Unknown)
+        }
+
         fn take_settings(&self) {}
     }
 }

@@ -52,6 +52,12 @@ pub trait TopologyWriter: Debug + Send + Sync {
     /// See [`CommitError`].
     fn renew_id(&self) -> Result<(), CommitError>;
 
+    /// Removes all keys, if this node was a replica when it left its shard. Blocks as [`TopologyWriter::commit`] does.
+    ///
+    /// # Errors
+    /// See [`CommitError`].
+    fn discard_copy(&self) -> Result<(), CommitError>;
+
     /// Applies changed settings to the registration of this node. Other nodes see them later. Does not wait.
     fn take_settings(&self);
 }

@@ -94,6 +94,8 @@ pub(super) struct TopologyWatcher {
     pub(super) is_watch_sound: AtomicBool,
     /// True if the coordinator had no space for the last write.
     refuses_writes: AtomicBool,
+    /// True if this node is in no shard and was a replica before.
+    pub(super) has_left_as_replica: AtomicBool,
     /// The local address of the route to etcd.
     routed_ip: Option<IpAddr>,
     pub(super) failures: Mutex<FailureDetector>,
@@ -172,6 +174,7 @@ impl TopologyWatcher {
             has_new_details: AtomicBool::new(false),
             is_watch_sound: AtomicBool::new(false),
             refuses_writes: AtomicBool::new(false),
+            has_left_as_replica: AtomicBool::new(false),
             routed_ip,
             failures: Mutex::new(FailureDetector::new(ttl_ms)),
             shard_at_start: Mutex::default(),
@@ -516,6 +519,11 @@ impl TopologyWatcher {
         } else {
             state.install(Some(new));
             role::prepare(self.shared, state);
+        }
+        if own_before.is_some() || own_next.is_some() {
+            let was_replica = own_before.is_some_and(|(role, ..)| role == MapRole::Replica);
+            let has_left = was_replica && own_next.is_none();
+            self.has_left_as_replica.store(has_left, Ordering::SeqCst);
         }
         role::log_change(self.shared, state, own_before);
         self.files_signal.wake();

@@ -10,6 +10,9 @@ use brisk_coordinate::values::{
     ChangeOutcome, ClusterSnapshot, Revision, Topology, TopologyChange, WatchEvent,
 };
 use brisk_node::cluster::{ChangeBasis, CommitError, TopologyWriter};
+use brisk_node::persistence::loading::discard::flush_dataset;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// The time limit for one commit, which is how long clients of CLUSTER commands wait.
@@ -48,6 +51,30 @@ impl TopologyWriter for TopologyWatcher {
             }
             self.signal.pause(RETRY_PAUSE);
         }
+        Ok(())
+    }
+
+    fn discard_copy(&self) -> Result<(), CommitError> {
+        if !self.has_left_as_replica.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        let (state, is_over) = (self.state, Arc::new(AtomicBool::new(false)));
+        let over = Arc::clone(&is_over);
+        let until = Some(Instant::now() + COMMIT_MAX);
+        self.when_quiesced_within(until, false, move |core| {
+            // In the meantime, this node may have joined a shard again.
+            let is_outsider = state.in_force().map.own_shard().is_none();
+            let is_replica = core.shared.conditions.is_replica();
+            if is_outsider && !is_replica {
+                flush_dataset(core);
+            }
+            over.store(!is_outsider || !is_replica, Ordering::SeqCst);
+        });
+        if !is_over.load(Ordering::SeqCst) {
+            let why = "this node is busy and still has its keys, try again";
+            return Err(CommitError::Coordinator(why.to_owned()));
+        }
+        self.has_left_as_replica.store(false, Ordering::SeqCst);
         Ok(())
     }
 

@@ -94,6 +94,13 @@ impl<'a> Keys<'a> {
         debug_assert!(ticket.is_none(), "nothing is to be propagated");
     }
 
+    /// Ends the changes and records them as this command. Returns the number of changes.
+    pub fn close_as(mut self, words: &[&[u8]]) -> u64 {
+        // No client waits until the transaction is replicated or on disk.
+        let _ = self.close(words.iter().copied());
+        self.dirty
+    }
+
     /// Called after the handler. Records the command as it was sent, if it changed something and
     /// set no replacement, and takes the transaction's ticket. `None` if nothing is propagated.
     #[inline]

@@ -1,4 +1,4 @@
-//! Removes the current dataset before another one is loaded.
+//! Removes the current dataset: before another one is loaded, or because this node has left its shard.
 
 use crate::core::Core;
 use crate::script::libraries::Policy;
@@ -18,4 +18,19 @@ pub fn discard_dataset(core: &mut Core) {
     keys.close_without_effects();
     // An empty set of libraries cannot be rejected.
     let _ = source::restore(core, std::iter::empty(), Policy::Flush);
+}
+
+/// Removes all keys, as FLUSHALL does. All other workers are quiesced.
+pub fn flush_dataset(core: &mut Core) {
+    let keyspace = &core.shared.keyspace;
+    let mut keys = Keys::unlocked(keyspace, &core.env, DbIndex::FIRST);
+    for db in keyspace.databases() {
+        let removed = keys.flush(db);
+        keys.changed_all(removed);
+    }
+    keys.invalidate_all();
+    let changes = keys.close_as(&[b"FLUSHALL"]);
+    core.stats().changes.add(changes);
+    core.shared.dispatch_changes(core.id);
+    core.free_garbage();
 }

@@ -93,7 +93,7 @@ pub(super) const RESET: Command = Command {
     spec: Spec {
         name: "reset",
         summary: "Removes this node from the cluster.",
-        complexity: "O(N) in the number of known nodes.",
+        complexity: "O(N) in the number of known nodes, and the cost of FLUSHALL on a replica.",
         arity: -2,
         flags: Flags::ADMIN.union(Flags::NOSCRIPT).union(Flags::STALE),
         args: &[Arg::one_of(
@@ -118,7 +118,8 @@ fn reset(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     let leave = move |basis: &ChangeBasis<'_>| {
         change::reset(basis.topology, basis.change, own_node(shared, basis), basis.now_s)
     };
-    if !is_hard {
+    // A transaction cannot wait until the keys are removed. They stay until the next CLUSTER RESET.
+    if !is_hard && call.in_exec() {
         return commit(call, args, leave);
     }
     if call.in_exec() {
@@ -127,8 +128,9 @@ fn reset(call: &mut Call<'_>, args: &mut Args<'_>) -> Result<Outcome> {
     }
     let writer = require_writer(require_cluster_mode(call)?)?;
     leave_worker(call, args, move |reply| {
-        let renewed = writer.commit(&leave).and_then(|()| writer.renew_id());
-        renewed.map_err(|error| CommandError::text(error.to_string()))?;
+        let left = writer.commit(&leave).and_then(|()| writer.discard_copy());
+        let done = if is_hard { left.and_then(|()| writer.renew_id()) } else { left };
+        done.map_err(|error| CommandError::text(error.to_string()))?;
         Ok(reply.ok())
     })
 }
