@@ -10,11 +10,14 @@ export function tabs(label, base, pages) {
   return {
     element: el('div', {}, list, panel),
     show(rest) {
-      open?.hide();
       const at = Math.max(0, pages.findIndex(({ id }) => id === rest));
-      open = pages[at].view;
+      // The open page is shown again when permissions change. This must not end what it does.
+      if (open !== pages[at].view) {
+        open?.hide();
+        open = pages[at].view;
+        replace(panel, open.element);
+      }
       links.forEach((link, index) => link.setAttribute('aria-selected', String(index === at)));
-      replace(panel, open.element);
       open.show(rest);
     },
     hide() {
