@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 /// Environment variable with the path of the real Redis, if it is not in `PATH`.
 pub const REDIS_BIN: &str = "BRISK_REDIS_BIN";
@@ -28,6 +29,12 @@ const CONFIG_FILE: &str = "server.conf";
 /// Attempts to start a server. Each uses a new port, because another process may bind a port between its claim and the
 /// server's bind.
 const STARTS_MAX: usize = 5;
+/// The number of lines at the end of a log that matter.
+const LOG_TAIL: usize = 30;
+/// The line in the log of a server that has rejected a shutdown.
+const REJECTED: &str = "Errors trying to shut down the server";
+/// The time between two requests to a server that has rejected a shutdown.
+const REJECTED_PAUSE: Duration = Duration::from_millis(500);
 
 /// The program to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -520,7 +527,16 @@ impl Server {
         self.stopped = true;
         signal(self.pid(), "TERM");
         let mut status = None;
+        let mut look_again = Instant::now() + REJECTED_PAUSE;
         let ended = holds_within(DEADLINE, || {
+            // A server rejects a shutdown while it writes its first append-only file.
+            if Instant::now() >= look_again {
+                look_again += REJECTED_PAUSE;
+                let log = self.log();
+                if log.lines().rev().take(LOG_TAIL).any(|line| line.contains(REJECTED)) {
+                    signal(self.pid(), "TERM");
+                }
+            }
             status = self.child.try_wait().ok().flatten();
             status.is_some()
         });
@@ -542,7 +558,7 @@ impl Drop for Server {
         let outcome = if self.stopped { Ok(None) } else { self.stop() };
         if std::thread::panicking() {
             let log = self.log();
-            let tail: Vec<&str> = log.lines().rev().take(30).collect();
+            let tail: Vec<&str> = log.lines().rev().take(LOG_TAIL).collect();
             eprintln!("--- end of the server's log");
             tail.iter().rev().for_each(|line| eprintln!("{line}"));
         }
