@@ -8,7 +8,7 @@ use brisk_resp::reply::read::Part;
 /// The value of a field: one argument, or none.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a single argument, so it cannot be the value of a field",
-    note = "implement `ToArg` for it, derive it, or use `#[hash(json)]`"
+    note = "implement or derive `ToArg` for it, or use `#[hash(json)]`"
 )]
 pub trait ToField {
     fn is_present(&self) -> bool {
@@ -56,7 +56,7 @@ pub fn write_field(args: &mut Args<'_>, name: &str, value: &impl ToField) {
 /// A type that can be read from the value of a field.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be read from the value of a field",
-    note = "implement `FromReply` for it, derive it, or use `#[hash(json)]`"
+    note = "implement or derive `FromReply` for it, or use `#[hash(json)]`"
 )]
 pub trait FromField: Sized {
     fn from_field(reader: &mut Reader<'_>) -> Result<Self>;

@@ -215,8 +215,8 @@ pub fn validate(block: &[u8], len: usize) -> Result<(), Malformed> {
 /// validating the block first.
 pub(crate) const TRUSTED_FACTOR: usize = 8;
 
-/// Appends the content of `block`, which has `len` bytes, to `out`. O(len). Allocates at most eight
-/// times the block's size, unless the block is well-formed and has that length.
+/// Decompresses `block` and appends the `len` bytes of its content to `out`. O(len). Allocates at
+/// most eight times the block's size, unless the block is well-formed and has that length.
 ///
 /// # Errors
 /// Returns the same errors as [`validate`]; `out` is then unchanged.
@@ -238,9 +238,8 @@ pub fn decompress(block: &[u8], len: usize, out: &mut Vec<u8>) -> Result<(), Mal
     Ok(())
 }
 
-/// Overwrites `room` with the content of `block`, which has `len` bytes. Otherwise like
-/// [`decompress`]. If `room` is reused for several blocks, it takes the memory of the longest
-/// content.
+/// Decompresses `block` into the first `len` bytes of `room`. Otherwise like [`decompress`]. If
+/// `room` is reused for several blocks, it takes the memory of the longest content.
 ///
 /// # Errors
 /// Returns the same errors as [`validate`].

@@ -1,7 +1,7 @@
 //! The type of each command's reply, which is the only fact about a command that its row does not state.
 //!
-//! A reply that callers rarely use has a fixed type, so that callers need not specify one. A reply that callers read is
-//! a `T` of their choice. If a reply also contains a key, the key is a `K` of their choice.
+//! A reply with an obvious type, such as a number, has that type, so that callers need not specify one. Other replies
+//! are or contain a `T` of the caller's choice. If a reply also contains a key, the key is a `K`, chosen likewise.
 
 /// Types, and the functions whose replies have them.
 pub(super) const REPLIES: &[(&str, &str)] = &[

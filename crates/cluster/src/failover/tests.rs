@@ -343,7 +343,7 @@ fn the_cluster_is_formed_once_enough_nodes_are_registered() {
     (1..4).for_each(|n| world.report(n, |status| status.dataset = Dataset::Empty));
     assert_eq!(world.decide(), []);
     world.registered.insert(node(4), registration(4, 4));
-    // The node may have keys: it has not reported, and then it is loading.
+    // The node may have keys: first it has not reported, then it is loading.
     let waits = [Decision::WaitUntil(world.now_ms + QUERY_MS_MAX)];
     assert_eq!(world.decide(), waits);
     world.report(4, |status| (status.dataset, status.loading) = (Dataset::Empty, true));

@@ -27,7 +27,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Facts about a process that is being set up now.
+    /// Creates the facts about a starting process.
     pub fn new(
         run_id: String,
         started_unix_ms: u64,

@@ -91,7 +91,7 @@ impl Observe {
         self.stats.iter().map(|stats| of(stats).get()).fold(0, u64::wrapping_add)
     }
 
-    /// Bytes of output for all clients that the kernel has not taken yet. O(workers).
+    /// Unsent output bytes of all clients. O(workers).
     pub fn output_bytes(&self) -> u64 {
         let stats = self.stats.iter();
         let sum: i64 = stats.map(|own| own.output_bytes.load(Ordering::Relaxed)).sum();

@@ -338,7 +338,7 @@ pub fn validate(bytes: &[u8]) -> Result<(), Malformed> {
         return malformed(4, "integer set without items");
     }
     if len > LEN_MAX || len * width != body.len() {
-        return malformed(4, "integer set of another length than its items");
+        return malformed(4, "integer set whose length does not match its items");
     }
     match Items::of(width, body).first_out_of_order() {
         Some(index) => malformed(HEADER + index * width, "integer set out of order"),

@@ -381,7 +381,7 @@ impl Node {
         Node { scores: self.scores.split_off(cut), slots: self.slots.split_off(cut), children }
     }
 
-    /// Creates a new root above this one and its right part.
+    /// Creates a root above the two parts of the old one.
     pub(super) fn above(left: Shared<Node>, right: Node) -> Node {
         let halves = [Whole::of_node(&left), Whole::of_node(&right)];
         Node {

@@ -60,7 +60,7 @@ pub(super) fn table(sample: &Sample) -> Table {
         ]);
     }
     table.remarks.push(match entries.len() {
-        0 => "The slow log is empty; slowlog-log-slower-than is the limit.".to_owned(),
+        0 => "The slow log is empty; its threshold is slowlog-log-slower-than.".to_owned(),
         count => format!("newest {} of the slow log", amount::counted(count as u64, "command")),
     });
     table

@@ -28,8 +28,9 @@ fn georadiusbymember_ro(ctx: &mut Ctx<'_, '_>, args: &mut Args<'_>) -> Result<Ou
     around_member(ctx, args, SearchForm::RadiusReadOnly)
 }
 
-/// Index of the first option of GEORADIUS and GEORADIUSBYMEMBER.
+/// Index of the first option of GEORADIUS.
 const OPTIONS_AT: usize = 6;
+/// Index of the first option of GEORADIUSBYMEMBER.
 const OPTIONS_BY_MEMBER_AT: usize = 5;
 
 fn store_of_georadius(argc: usize, word: ArgLookup<'_, '_>) -> Option<Range<usize>> {

@@ -390,7 +390,7 @@ const SORT_RO: Command = Command {
     spec: Spec {
         name: "sort_ro",
         group: Group::Generic,
-        summary: "Sorts the elements of a list, set or sorted set.",
+        summary: "Returns the sorted elements of a list, set or sorted set.",
         since: "7.0.0",
         complexity: COMPLEXITY,
         arity: -2,
