@@ -345,7 +345,7 @@ pub fn sort_store(
     Command::typed(request)
 }
 
-/// Sorts the elements of a list, set or sorted set.
+/// Returns the sorted elements of a list, set or sorted set.
 ///
 /// `SORT_RO key [BY pattern] [LIMIT offset count] [GET pattern …] [ASC | DESC] [ALPHA]`
 ///

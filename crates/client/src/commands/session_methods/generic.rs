@@ -237,7 +237,7 @@ impl Session {
         commands::sort_store(key, destination).on(self)
     }
 
-    /// Sorts the elements of a list, set or sorted set.
+    /// Returns the sorted elements of a list, set or sorted set.
     ///
     /// `SORT_RO key [BY pattern] [LIMIT offset count] [GET pattern …] [ASC | DESC] [ALPHA]`
     pub fn sort_ro<T>(&self, key: impl ToArg) -> Command<&Session, Vec<T>, options::SortRo> {
