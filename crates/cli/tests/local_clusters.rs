@@ -218,7 +218,10 @@ fn a_topology_that_the_coordinator_has_lost_is_restored_from_the_file_of_a_node(
     must(&local.start(&[]));
     assert_eq!(command(&local, 0, &["get", "a"]), "1\n");
     must(&local.stop());
-    damage_topology(&setting);
+    damage_topology(&setting, b"{\"format\":1,\"epoch\":99999}");
+    let said = refused(&cluster(&["restore-topology", &setting, &file]));
+    assert!(said.contains("of epoch 99999 that is not valid"), "{said}");
+    damage_topology(&setting, b"{\"format\":1");
     let said = must(&cluster(&["restore-topology", &setting, &file]));
     assert!(said.contains(", 1 node."), "{said}");
     must(&local.start(&[]));
@@ -227,13 +230,13 @@ fn a_topology_that_the_coordinator_has_lost_is_restored_from_the_file_of_a_node(
 }
 
 /// Replaces the document in the coordinator with one that no node accepts.
-fn damage_topology(setting: &str) {
+fn damage_topology(setting: &str, document: &[u8]) {
     let setting = setting.parse().expect("a setting");
     let name = ClusterName::parse("brisk").expect("a name");
     let coordinator = brisk_coordinate::open(&setting, &name, &EtcdOptions::default());
     let coordinator = coordinator.expect("a coordinator");
     let expected = coordinator.read().expect("a topology").revision;
-    let change = TopologyChange { expected, document: b"{\"format\":1", controller: None };
+    let change = TopologyChange { expected, document, controller: None };
     let outcome = coordinator.change(&change);
     assert!(matches!(outcome, ChangeOutcome::Changed(_)), "{outcome:?}");
 }

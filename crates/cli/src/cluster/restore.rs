@@ -3,7 +3,9 @@
 
 use super::{Done, Task, count, messages};
 use crate::link::plain;
-use brisk_cluster::document::{DOCUMENT_BYTES_MAX, DocumentError, Topology, check_installation};
+use brisk_cluster::document::{
+    DOCUMENT_BYTES_MAX, DocumentError, Topology, check_installation, stated_epoch,
+};
 use brisk_coordinate::etcd::EtcdOptions;
 use brisk_coordinate::setting::CoordinatorSetting;
 use brisk_coordinate::values::{ChangeOutcome, ClusterName, TopologyChange};
@@ -34,8 +36,11 @@ fn restore(task: &Task<'_>) -> Result<(), String> {
         let described = match Topology::parse(document) {
             Ok(topology) => format!("of epoch {}", topology.epoch),
             Err(error @ DocumentError::Format(_)) => format!("of a later version ({error})"),
-            // No node accepts this document.
-            Err(_) => String::new(),
+            // No node accepts this document, unless a later version wrote it.
+            Err(error) => match stated_epoch(document).filter(|epoch| *epoch > topology.epoch) {
+                Some(epoch) => format!("of epoch {epoch} that is not valid ({error})"),
+                None => String::new(),
+            },
         };
         if !described.is_empty() {
             return Err(format!(

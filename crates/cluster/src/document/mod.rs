@@ -192,6 +192,13 @@ impl MigrationState {
     }
 }
 
+/// The epoch that a document states, even if the document is otherwise not valid. O(bytes).
+#[must_use]
+pub fn stated_epoch(json: &[u8]) -> Option<Epoch> {
+    let document: Value = serde_json::from_slice(json).ok()?;
+    document.get("epoch")?.as_u64().map(Epoch)
+}
+
 impl Topology {
     /// The document before the first change: no nodes, epoch 0.
     #[must_use]

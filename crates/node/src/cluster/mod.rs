@@ -352,6 +352,12 @@ impl ClusterState {
         }
     }
 
+    /// Notes that the lease was renewed, but the coordinator had no space for the last write.
+    pub fn note_full_coordinator(&self) {
+        self.coordinator.store(CoordinatorState::Frozen as u8, Ordering::Release);
+        self.coordinator_contact_ms.store(boot_ms(), Ordering::Release);
+    }
+
     /// The contact with the coordinator at the last renewal of the lease.
     #[must_use]
     pub fn coordinator(&self) -> CoordinatorState {

@@ -45,6 +45,7 @@ pub(super) struct ControllerOffice {
     is_storm: bool,
     /// The last decision that could not be carried out. It is repeated, but logged only once.
     refusal: Option<String>,
+    election_errors: ErrorLog,
     errors: ErrorLog,
 }
 
@@ -101,6 +102,7 @@ impl ControllerOffice {
             pass_due_ms: 0,
             is_storm: false,
             refusal: None,
+            election_errors: ErrorLog::new(watcher.shared, "the election of the controller"),
             errors: ErrorLog::new(watcher.shared, "the controller"),
         }
     }
@@ -142,21 +144,39 @@ impl ControllerOffice {
             (self.campaign_due_ms, self.held) = (u64::MAX, None);
             return;
         }
-        let (campaign_due_ms, pass_due_ms) = (self.campaign_due_ms, self.pass_due_ms);
-        let result = self.campaign(lease).map_err(TurnError::from);
-        match result.and_then(|()| self.make_passes()) {
-            // A turn without a pass, or without a campaign of a node that is not the controller, proves nothing.
-            Ok(()) if self.held.is_some() && self.pass_due_ms == pass_due_ms => {}
-            Ok(()) if self.held.is_none() && self.campaign_due_ms == campaign_due_ms => {}
-            Ok(()) => self.errors.clear(),
+        let campaigns = boot_ms() >= self.campaign_due_ms;
+        let elected = self.campaign(lease).map_err(TurnError::from);
+        if !self.note_result(elected, campaigns, |office| &mut office.election_errors) {
+            return;
+        }
+        let makes_passes = self.held.is_some() && boot_ms() >= self.pass_due_ms;
+        let passed = self.make_passes();
+        self.note_result(passed, makes_passes, |office| &mut office.errors);
+    }
+
+    /// Logs an error, or the end of an error if something `was_done`. Returns true if there was no error.
+    fn note_result(
+        &mut self,
+        result: Result<(), TurnError>,
+        was_done: bool,
+        log: fn(&mut ControllerOffice) -> &mut ErrorLog,
+    ) -> bool {
+        match result {
+            Ok(()) => {
+                if was_done {
+                    log(self).clear();
+                }
+                return true;
+            }
             Err(TurnError::Coordinator(
                 CoordinatorError::Stopped | CoordinatorError::LeaseLost,
             )) => {}
             Err(error) => {
-                self.errors.note(&error.to_string());
+                log(self).note(&error.to_string());
                 self.pass_due_ms = boot_ms() + self.third_ms() / 2;
             }
         }
+        false
     }
 
     fn third_ms(&self) -> u64 {

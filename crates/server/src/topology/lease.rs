@@ -21,7 +21,7 @@ use brisk_cluster::document::Registration;
 use brisk_cluster::failover;
 use brisk_cluster::map::MapRole;
 use brisk_coordinate::error::CoordinatorError;
-use brisk_coordinate::values::{Claim, Lease};
+use brisk_coordinate::values::{Claim, Lease, LeaseTtl};
 use brisk_node::cluster::{ChangeBasis, CommitError, CoordinatorState, boot_ms};
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,6 +70,8 @@ pub(super) struct LeaseKeeper {
     has_registered: bool,
     /// True if the node has registered, but has not yet corrected its address or reasserted its role.
     must_reassert: bool,
+    /// The TTL of the last registration.
+    logged_ttl: Option<LeaseTtl>,
     /// When the next renewal is due, on the clock of [`boot_ms`].
     due_ms: u64,
     /// Since when a newer document could not be put in force, on the clock of [`boot_ms`].
@@ -84,6 +86,7 @@ impl LeaseKeeper {
             lease: None,
             has_registered: false,
             must_reassert: false,
+            logged_ttl: None,
             due_ms: 0,
             unfinished_since_ms: None,
             errors: ErrorLog::new(watcher.shared, "the lease of this node"),
@@ -144,7 +147,10 @@ impl LeaseKeeper {
             Some(lease) => self.watcher.coordinator.renew(lease),
             None => self.register(),
         };
-        let confirmed = result.map_err(RenewalError::from).and_then(|lease| {
+        let confirmed = result.map_err(RenewalError::from).and_then(|mut lease| {
+            // All other nodes reckon with the TTL of their setting, so a longer lease must not make this node serve
+            // longer. The time limits of a renewal follow from the same TTL.
+            lease.ttl = lease.ttl.min(self.watcher.ttl);
             self.must_reassert |= self.lease.is_none();
             self.watcher.note_lease(Some(lease.clone()));
             let lease = self.lease.insert(lease).clone();
@@ -188,13 +194,14 @@ impl LeaseKeeper {
     }
 
     fn register(&mut self) -> Result<Lease, CoordinatorError> {
-        let watcher = &self.watcher;
+        let watcher = Arc::clone(&self.watcher);
         let own = to_coordinator(&watcher.own()).map_err(CoordinatorError::Rejected)?;
         let claim = if self.has_registered { Claim::Resume } else { Claim::Start };
         let lease = watcher.coordinator.register(&own, watcher.ttl, claim)?;
         self.has_registered = true;
         let (granted, requested) = (lease.ttl.seconds(), watcher.ttl.seconds());
-        if lease.expires_at.is_some() && granted > requested {
+        let was_logged = self.logged_ttl.replace(lease.ttl) == Some(lease.ttl);
+        if lease.expires_at.is_some() && granted > requested && !was_logged {
             watcher.shared.log.warning(format_args!(
                 "Cluster: etcd granted a lease of {granted} s, but cluster-node-timeout requests {requested} s, so a \
                  failover takes up to {granted} s: etcd's minimum is one and a half times its election timeout"
@@ -227,8 +234,7 @@ impl LeaseKeeper {
             self.reassert()?;
         }
         self.must_reassert = false;
-        // All other nodes reckon with the TTL of their setting, so a longer lease must not make this node serve longer.
-        let ttl_ms = lease.ttl.seconds().saturating_mul(1000).min(self.ttl_ms());
+        let ttl_ms = lease.ttl.seconds().saturating_mul(1000);
         let renewed = failover::Lease { renewed_ms: sent_ms, ttl_ms };
         self.watcher.deadline.confirm(self.watcher.state, lease.expires_at.map(|_| renewed));
         Ok(())
@@ -314,6 +320,7 @@ impl LeaseKeeper {
                     self.watcher.deadline.fence(self.watcher.state);
                 }
                 self.watcher.deadline.end_lease();
+                self.watcher.note_lost_lease();
                 self.lease = None;
                 self.watcher.note_lease(None);
                 self.due_ms = 0;

@@ -85,6 +85,10 @@ impl TopologyWatcher {
         // A node that returns to a shard first has to follow the shard's primary.
         let mut contact = self.contact.lock().even_poisoned();
         *contact = contact.filter(|contact| contact.shard == shard);
+        if let Some(contact) = contact.as_mut().filter(|_| in_force.map.role() == MapRole::Primary)
+        {
+            contact.term = term;
+        }
         drop(contact);
         let is_following =
             in_force.map.role() == MapRole::Replica && !role::differs(shared, self.state);

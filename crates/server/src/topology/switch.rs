@@ -250,8 +250,14 @@ impl PlannedSwitch<'_> {
             self.pause("this node waits, because an earlier primary may still serve")?;
         }
         deadline.publish(state);
-        if state.is_fenced() {
-            return Err("this node does not serve, because its lease may have ended".to_owned());
+        // A renewal may only be late.
+        let is_late = Instant::now() + self.watcher.ttl.duration() / 3;
+        while state.is_fenced() {
+            let why = "this node does not serve, because its lease may have ended";
+            if Instant::now() >= is_late {
+                return Err(why.to_owned());
+            }
+            self.pause(why)?;
         }
         Ok(())
     }

@@ -57,6 +57,9 @@ fn follow(watcher: &TopologyWatcher, snapshot: &ClusterSnapshot, errors: &mut Er
     let mut watch = watcher.coordinator.watch(snapshot.revision);
     let mut failed_at = Instant::now();
     while !watcher.signal.is_stopped() {
+        if watcher.take_lost_lease() {
+            return;
+        }
         let known = watcher.known_revision();
         let events = match watch.next(EVENTS_WAIT) {
             Ok(events) => events,
@@ -94,7 +97,10 @@ fn follow(watcher: &TopologyWatcher, snapshot: &ClusterSnapshot, errors: &mut Er
                 WatchEvent::NodeRemoved { node, .. } => watcher.note_removed(node),
                 WatchEvent::ControllerElected(controller) => watcher.note_controller(controller),
                 WatchEvent::ControllerRemoved { .. } => watcher.note_vacancy(),
-                WatchEvent::Compacted { .. } => return,
+                WatchEvent::Compacted { .. } => {
+                    watcher.signal.pause(RETRY_PAUSE);
+                    return;
+                }
                 WatchEvent::NoLeader => errors.note("etcd has no leader"),
             }
         }

@@ -94,6 +94,8 @@ pub(super) struct TopologyWatcher {
     pub(super) is_watch_sound: AtomicBool,
     /// True if the coordinator had no space for the last write.
     refuses_writes: AtomicBool,
+    /// True if the lease was lost since the watch has read everything.
+    has_lost_lease: AtomicBool,
     /// True if this node is in no shard and was a replica before.
     pub(super) has_left_as_replica: AtomicBool,
     /// The local address of the route to etcd.
@@ -174,6 +176,7 @@ impl TopologyWatcher {
             has_new_details: AtomicBool::new(false),
             is_watch_sound: AtomicBool::new(false),
             refuses_writes: AtomicBool::new(false),
+            has_lost_lease: AtomicBool::new(false),
             has_left_as_replica: AtomicBool::new(false),
             routed_ip,
             failures: Mutex::new(FailureDetector::new(ttl_ms)),
@@ -227,9 +230,23 @@ impl TopologyWatcher {
     /// Publishes whether the coordinator can be used. Renewals succeed even if etcd is full, so the result of the last
     /// write counts too.
     pub(super) fn publish_contact(&self, contact: CoordinatorState) {
-        let is_full = self.refuses_writes.load(Ordering::SeqCst);
-        let is_frozen = is_full && contact == CoordinatorState::Ok;
-        self.state.note_coordinator(if is_frozen { CoordinatorState::Frozen } else { contact });
+        if contact == CoordinatorState::Ok && self.refuses_writes.load(Ordering::SeqCst) {
+            self.state.note_full_coordinator();
+        } else {
+            self.state.note_coordinator(contact);
+        }
+    }
+
+    /// Notes that the lease was lost. If etcd has lost its data, it counts its revisions from the beginning again, so
+    /// the watch reads everything again, and known revisions are not compared with later ones.
+    pub(super) fn note_lost_lease(&self) {
+        *self.first_named.lock().even_poisoned() = None;
+        self.has_lost_lease.store(true, Ordering::SeqCst);
+    }
+
+    /// Returns true once after the lease was lost.
+    pub(super) fn take_lost_lease(&self) -> bool {
+        self.has_lost_lease.swap(false, Ordering::SeqCst)
     }
 
     /// Notes the result of a write: whether the coordinator had no space for it.
@@ -520,12 +537,22 @@ impl TopologyWatcher {
             state.install(Some(new));
             role::prepare(self.shared, state);
         }
-        if own_before.is_some() || own_next.is_some() {
+        // At the start, keys may have been written outside of the cluster since this node was a replica.
+        let has_workers = self.has_workers.load(Ordering::SeqCst);
+        if has_workers && (own_before.is_some() || own_next.is_some()) {
             let was_replica = own_before.is_some_and(|(role, ..)| role == MapRole::Replica);
             let has_left = was_replica && own_next.is_none();
             self.has_left_as_replica.store(has_left, Ordering::SeqCst);
         }
         role::log_change(self.shared, state, own_before);
+        if let Some((true, shard, term)) = own_next.filter(|_| is_new_role)
+            && let Some(left_ms) = self.deadline.wait_left_ms()
+        {
+            self.shared.log.notice(format_args!(
+                "Cluster: shard {shard} term {term}: this node serves in {left_ms} ms, because an earlier primary may \
+                 serve until then"
+            ));
+        }
         self.files_signal.wake();
         true
     }
@@ -562,12 +589,6 @@ impl TopologyWatcher {
         });
         if from_ms > installed_ms {
             self.deadline.wait_until(self.state, from_ms);
-            self.shared.log.notice(format_args!(
-                "Cluster: shard {} term {}: this node serves in {} ms, because an earlier primary may serve until then",
-                shard.id,
-                shard.term,
-                from_ms - installed_ms
-            ));
         }
         true
     }

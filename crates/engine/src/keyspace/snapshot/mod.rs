@@ -217,7 +217,8 @@ impl Keyspace {
         self.snapshots.flushes.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn note_flush_of_all(&self) {
+    /// Notes that all databases are flushed together.
+    pub fn note_flush_of_all(&self) {
         self.snapshots.flushes.fetch_add(1, Ordering::Relaxed);
     }
 

@@ -23,6 +23,7 @@ pub fn discard_dataset(core: &mut Core) {
 /// Removes all keys, as FLUSHALL does. All other workers are quiesced.
 pub fn flush_dataset(core: &mut Core) {
     let keyspace = &core.shared.keyspace;
+    keyspace.note_flush_of_all();
     let mut keys = Keys::unlocked(keyspace, &core.env, DbIndex::FIRST);
     for db in keyspace.databases() {
         let removed = keys.flush(db);
