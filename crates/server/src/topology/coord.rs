@@ -133,8 +133,8 @@ impl Coord {
         let json = status.to_json().unwrap_or_default();
         let put = self.watcher.coordinator.put_status(lease, &json);
         match &put {
-            Ok(()) => self.watcher.note_write(false),
-            Err(CoordinatorError::NoSpace) => self.watcher.note_write(true),
+            Ok(()) => self.watcher.note_write_result(false),
+            Err(CoordinatorError::NoSpace) => self.watcher.note_write_result(true),
             Err(_) => {}
         }
         put?;

@@ -71,7 +71,7 @@ pub(super) struct LeaseKeeper {
     /// True if the node has registered, but has not yet corrected its address or reasserted its role.
     must_reassert: bool,
     /// The TTL of the last registration.
-    logged_ttl: Option<LeaseTtl>,
+    granted_ttl: Option<LeaseTtl>,
     /// When the next renewal is due, on the clock of [`boot_ms`].
     due_ms: u64,
     /// Since when a newer document could not be put in force, on the clock of [`boot_ms`].
@@ -86,7 +86,7 @@ impl LeaseKeeper {
             lease: None,
             has_registered: false,
             must_reassert: false,
-            logged_ttl: None,
+            granted_ttl: None,
             due_ms: 0,
             unfinished_since_ms: None,
             errors: ErrorLog::new(watcher.shared, "the lease of this node"),
@@ -200,8 +200,8 @@ impl LeaseKeeper {
         let lease = watcher.coordinator.register(&own, watcher.ttl, claim)?;
         self.has_registered = true;
         let (granted, requested) = (lease.ttl.seconds(), watcher.ttl.seconds());
-        let was_logged = self.logged_ttl.replace(lease.ttl) == Some(lease.ttl);
-        if lease.expires_at.is_some() && granted > requested && !was_logged {
+        let is_known = self.granted_ttl.replace(lease.ttl) == Some(lease.ttl);
+        if lease.expires_at.is_some() && granted > requested && !is_known {
             watcher.shared.log.warning(format_args!(
                 "Cluster: etcd granted a lease of {granted} s, but cluster-node-timeout requests {requested} s, so a \
                  failover takes up to {granted} s: etcd's minimum is one and a half times its election timeout"
@@ -224,7 +224,7 @@ impl LeaseKeeper {
         self.unfinished_since_ms = None;
         let contact =
             if refusal.is_some() { CoordinatorState::Stale } else { CoordinatorState::Ok };
-        self.watcher.publish_contact(contact);
+        self.watcher.publish_coordinator_state(contact);
         // A node that does not understand the newest document does not know its role, so it lets its deadline pass.
         if refusal.is_some_and(|refusal| TopologyWatcher::is_incomprehensible(&refusal)) {
             return Ok(());
@@ -309,7 +309,7 @@ impl LeaseKeeper {
             CoordinatorError::NoSpace => CoordinatorState::Frozen,
             _ => CoordinatorState::Unreachable,
         };
-        self.watcher.publish_contact(contact);
+        self.watcher.publish_coordinator_state(contact);
         match error {
             CoordinatorError::Stopped => {}
             CoordinatorError::LeaseLost => {

@@ -251,10 +251,10 @@ impl PlannedSwitch<'_> {
         }
         deadline.publish(state);
         // A renewal may only be late.
-        let is_late = Instant::now() + self.watcher.ttl.duration() / 3;
+        let renewal_end = Instant::now() + self.watcher.ttl.duration() / 3;
         while state.is_fenced() {
             let why = "this node does not serve, because its lease may have ended";
-            if Instant::now() >= is_late {
+            if Instant::now() >= renewal_end {
                 return Err(why.to_owned());
             }
             self.pause(why)?;

@@ -93,7 +93,7 @@ pub(super) struct TopologyWatcher {
     /// True if the watch has had no error since its last events, so that `registered` is current.
     pub(super) is_watch_sound: AtomicBool,
     /// True if the coordinator had no space for the last write.
-    refuses_writes: AtomicBool,
+    is_coordinator_full: AtomicBool,
     /// True if the lease was lost since the watch has read everything.
     has_lost_lease: AtomicBool,
     /// True if this node is in no shard and was a replica before.
@@ -175,7 +175,7 @@ impl TopologyWatcher {
             has_new_id: AtomicBool::new(false),
             has_new_details: AtomicBool::new(false),
             is_watch_sound: AtomicBool::new(false),
-            refuses_writes: AtomicBool::new(false),
+            is_coordinator_full: AtomicBool::new(false),
             has_lost_lease: AtomicBool::new(false),
             has_left_as_replica: AtomicBool::new(false),
             routed_ip,
@@ -229,8 +229,8 @@ impl TopologyWatcher {
 
     /// Publishes whether the coordinator can be used. Renewals succeed even if etcd is full, so the result of the last
     /// write counts too.
-    pub(super) fn publish_contact(&self, contact: CoordinatorState) {
-        if contact == CoordinatorState::Ok && self.refuses_writes.load(Ordering::SeqCst) {
+    pub(super) fn publish_coordinator_state(&self, contact: CoordinatorState) {
+        if contact == CoordinatorState::Ok && self.is_coordinator_full.load(Ordering::SeqCst) {
             self.state.note_full_coordinator();
         } else {
             self.state.note_coordinator(contact);
@@ -250,15 +250,15 @@ impl TopologyWatcher {
     }
 
     /// Notes the result of a write: whether the coordinator had no space for it.
-    pub(super) fn note_write(&self, is_full: bool) {
-        let was_full = self.refuses_writes.swap(is_full, Ordering::SeqCst);
+    pub(super) fn note_write_result(&self, is_full: bool) {
+        let was_full = self.is_coordinator_full.swap(is_full, Ordering::SeqCst);
         let replaced = match (was_full, is_full) {
             (false, true) => CoordinatorState::Ok,
             (true, false) => CoordinatorState::Frozen,
             _ => return,
         };
         if self.state.coordinator() == replaced {
-            self.publish_contact(CoordinatorState::Ok);
+            self.publish_coordinator_state(CoordinatorState::Ok);
         }
     }
 

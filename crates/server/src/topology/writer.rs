@@ -58,8 +58,8 @@ impl TopologyWriter for TopologyWatcher {
         if !self.has_left_as_replica.load(Ordering::SeqCst) {
             return Ok(());
         }
-        let (state, is_over) = (self.state, Arc::new(AtomicBool::new(false)));
-        let over = Arc::clone(&is_over);
+        let (state, is_done) = (self.state, Arc::new(AtomicBool::new(false)));
+        let done = Arc::clone(&is_done);
         let until = Some(Instant::now() + COMMIT_MAX);
         self.when_quiesced_within(until, false, move |core| {
             // In the meantime, this node may have joined a shard again.
@@ -68,9 +68,9 @@ impl TopologyWriter for TopologyWatcher {
             if is_outsider && !is_replica {
                 flush_dataset(core);
             }
-            over.store(!is_outsider || !is_replica, Ordering::SeqCst);
+            done.store(!is_outsider || !is_replica, Ordering::SeqCst);
         });
-        if !is_over.load(Ordering::SeqCst) {
+        if !is_done.load(Ordering::SeqCst) {
             let why = "this node is busy and still has its keys, try again";
             return Err(CommitError::Coordinator(why.to_owned()));
         }
@@ -168,7 +168,7 @@ impl TopologyWatcher {
             }
             match self.coordinator.change_within(proposal, left(until)) {
                 ChangeOutcome::Changed(revision) => {
-                    self.note_write(false);
+                    self.note_write_result(false);
                     return self.installed(proposal, revision, until);
                 }
                 ChangeOutcome::Conflict if !is_undecided => return Ok(Attempt::Overtaken),
@@ -183,7 +183,7 @@ impl TopologyWatcher {
                 },
                 ChangeOutcome::Refused(error) if !is_undecided => {
                     if matches!(error, CoordinatorError::NoSpace) {
-                        self.note_write(true);
+                        self.note_write_result(true);
                     }
                     return Err(CommitError::Coordinator(error.to_string()));
                 }
