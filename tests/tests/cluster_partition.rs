@@ -30,15 +30,32 @@ impl PartitionedCluster {
         replicas: usize,
         loss: &str,
     ) -> Option<PartitionedCluster> {
+        PartitionedCluster::start_with_ttls(
+            etcd,
+            shards,
+            &vec![TTL_MS; shards * (1 + replicas)],
+            loss,
+        )
+    }
+
+    /// Starts a node for each of these values of `cluster-node-timeout`.
+    #[track_caller]
+    fn start_with_ttls(
+        etcd: Etcd,
+        shards: usize,
+        ttls_ms: &[&str],
+        loss: &str,
+    ) -> Option<PartitionedCluster> {
+        let replicas = ttls_ms.len() / shards - 1;
         let mut cluster = BriskCluster::start_apart(0, &[]);
         let mut proxies = Vec::new();
-        for _ in 0..(1 + replicas) * shards {
+        for ttl_ms in ttls_ms {
             let proxy = Proxy::to(&etcd.endpoints()[0]);
             cluster.add(&[
                 ("cluster-coordinator", &format!("etcd://{}", proxy.address())),
                 ("cluster-init-shards", &shards.to_string()),
                 ("cluster-init-replicas", &replicas.to_string()),
-                ("cluster-node-timeout", TTL_MS),
+                ("cluster-node-timeout", ttl_ms),
                 ("cluster-etcd-loss", loss),
                 ("cluster-require-full-coverage", "no"),
             ]);
@@ -175,6 +192,35 @@ fn a_primary_that_does_not_serve_yet_does_not_hand_over() {
         // This order matters: the former primary must not serve after another node has.
         before.increment();
         after.iter_mut().any(|counter| counter.increment().is_some())
+    });
+    assert_eq!(before.increment(), None, "two primaries serve");
+}
+
+/// The replica's own timeout is shorter than the lease of the primary.
+#[test]
+fn a_forced_replica_waits_for_the_lease_of_a_primary_with_a_longer_timeout() {
+    let Some(etcd) = EtcdLaunch::new(1).start() else { return };
+    let ttls_ms = ["8000", "2000"];
+    let Some(nodes) = PartitionedCluster::start_with_ttls(etcd, 1, &ttls_ms, "safe") else {
+        return;
+    };
+    let (cluster, key, [old, new]) = (&nodes.cluster, KEYS[0], [0, 1]);
+    if cluster.owner(key) == new {
+        assert_eq!(cluster.connect(old).cmd("CLUSTER FAILOVER").text(), "OK");
+        wait_until("the planned switch", || {
+            cluster.node(old).info("role") == "master" && cluster.node(new).info("role") == "slave"
+        });
+        cluster.wait_until_ok();
+    }
+    let mut before = Counter::new(cluster, old, key);
+    let mut after = Counter::new(cluster, new, key);
+    assert_eq!(before.increment(), Some(1));
+    nodes.cut(old);
+    assert_eq!(cluster.connect(new).cmd("CLUSTER FAILOVER FORCE").text(), "OK");
+    wait_until("the replica to serve", || {
+        // This order matters: the former primary must not serve after the new one has.
+        before.increment();
+        after.increment().is_some()
     });
     assert_eq!(before.increment(), None, "two primaries serve");
 }

@@ -369,6 +369,28 @@ fn a_lost_shard_gets_a_new_owner_and_start_local_names_the_forgotten_node() {
 }
 
 #[test]
+fn different_timeouts_are_recorded_and_named() {
+    let local = Local::new(2);
+    must(&local.start(&["--nodes", "1", "--replicas", "1"]));
+    must(&local.stop());
+    let config = local.path().join(local.first().to_string()).join("brisk.conf");
+    let changed = std::fs::read_to_string(&config).expect("a file") + "cluster-node-timeout 8500\n";
+    std::fs::write(&config, changed).expect("the file can be written");
+    must(&local.start(&[]));
+    let said = must(&cluster(&["status", &local.address(1)]));
+    let [first, second] = [0, 1].map(|at| local.address(at));
+    let named =
+        format!("different values of cluster-node-timeout: 5 s on {second}; 9 s on {first}");
+    assert!(said.contains(&named), "{said}");
+    let topology = local.path().join(local.ports[1].number().to_string()).join("topology.json");
+    wait_until("both timeouts to be in the topology", || {
+        let topology = std::fs::read_to_string(&topology).unwrap_or_default();
+        topology.contains(r#""ttl":5"#) && topology.contains(r#""ttl":9"#)
+    });
+    must(&local.stop());
+}
+
+#[test]
 fn a_node_with_another_password_is_named_and_the_others_keep_running() {
     let local = Local::new(2);
     must(&local.start(&["--nodes", "1", "--replicas", "1"]));

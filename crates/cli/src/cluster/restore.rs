@@ -33,18 +33,17 @@ fn restore(task: &Task<'_>) -> Result<(), String> {
     let coordinator = coordinator.map_err(|error| error.to_string())?;
     let present = coordinator.read().map_err(|error| error.to_string())?;
     if let Some(document) = &present.document {
-        let described = match Topology::parse(document) {
-            Ok(topology) => format!("of epoch {}", topology.epoch),
-            Err(error @ DocumentError::Format(_)) => format!("of a later version ({error})"),
+        let kept = match Topology::parse(document) {
+            Ok(topology) => Some(format!("of epoch {}", topology.epoch)),
+            Err(error @ DocumentError::Format(_)) => Some(format!("of a later version ({error})")),
             // No node accepts this document, unless a later version wrote it.
-            Err(error) => match stated_epoch(document).filter(|epoch| *epoch > topology.epoch) {
-                Some(epoch) => format!("of epoch {epoch} that is not valid ({error})"),
-                None => String::new(),
-            },
+            Err(error) => stated_epoch(document)
+                .filter(|epoch| *epoch > topology.epoch)
+                .map(|epoch| format!("of epoch {epoch} that is not valid ({error})")),
         };
-        if !described.is_empty() {
+        if let Some(kept) = kept {
             return Err(format!(
-                "cluster {name} has a topology {described} in this coordinator; it was not changed"
+                "cluster {name} has a topology {kept} in this coordinator; it was not changed"
             ));
         }
     }

@@ -153,15 +153,28 @@ pub fn reset(topology: &Topology, change: ChangeId, own: OwnNode, now: u64) -> E
     finish(next)
 }
 
-/// Corrects the address and the names of a member that announces different ones. O(1).
+/// Corrects the address, the zone and the names of a member that announces different ones. O(1).
 pub fn correct_member(topology: &Topology, change: ChangeId, node: &Registration) -> Edit {
     let Some(known) = topology.members.get(&node.id) else { return Ok(None) };
     if known.is_same_place(&node.member) {
         return Ok(None);
     }
     let mut next = begin(topology, change);
-    let other = known.other.clone();
-    next.members.insert(node.id, Member { other, ..node.member.clone() });
+    let (other, ttl) = (known.other.clone(), known.ttl);
+    next.members.insert(node.id, Member { other, ttl, ..node.member.clone() });
+    finish(next)
+}
+
+/// Records the TTL of the lease of the member `node`, in seconds. Only the node itself makes this change, before it
+/// serves with this TTL: another node may know only an earlier registration. O(1).
+pub fn record_ttl(topology: &Topology, change: ChangeId, node: NodeId, ttl: u64) -> Edit {
+    if topology.members.get(&node).is_none_or(|known| known.ttl == ttl) {
+        return Ok(None);
+    }
+    let mut next = begin(topology, change);
+    if let Some(member) = next.members.get_mut(&node) {
+        member.ttl = ttl;
+    }
     finish(next)
 }
 

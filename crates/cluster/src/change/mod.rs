@@ -24,7 +24,7 @@ mod tests;
 pub use form::form;
 pub use membership::{
     FORGET_SECONDS, MeetAddress, OwnNode, check_config_epoch, correct_member, forget, meet,
-    replicate, reset,
+    record_ttl, replicate, reset,
 };
 pub use migration::{
     abort_migration, begin_migration, commit_migration, end_migration, stream_migration,

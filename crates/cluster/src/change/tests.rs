@@ -240,6 +240,21 @@ fn a_moved_node_corrects_its_address_and_keeps_unknown_fields() {
 }
 
 #[test]
+fn only_the_change_of_the_node_itself_sets_its_ttl() {
+    let recorded = done(record_ttl(&three_shards(), stamp(2), node(2), 15));
+    assert_eq!(recorded.members[&node(2)].ttl, 15);
+    assert_eq!(record_ttl(&recorded, stamp(3), node(2), 15), Ok(None));
+    assert_eq!(record_ttl(&recorded, stamp(3), node(9), 15), Ok(None));
+    // The controller may know only the previous registration.
+    let mut outdated = registration(2);
+    outdated.member.ttl = 5;
+    assert_eq!(correct_member(&recorded, stamp(3), &outdated), Ok(None));
+    outdated.member.ip = "10.0.0.9".into();
+    let corrected = done(correct_member(&recorded, stamp(3), &outdated));
+    assert_eq!(corrected.members[&node(2)].ttl, 15);
+}
+
+#[test]
 fn a_promotion_raises_the_term_and_keeps_the_former_primary_as_a_replica() {
     let failover = to_node(4, TermCause::Failover, Term(7));
     let promoted = done(promote(&three_shards(), stamp(2), &failover));

@@ -67,7 +67,7 @@ pub struct Topology {
     pub other: Map<String, Value>,
 }
 
-/// Where clients and other nodes reach a member, and where it runs.
+/// Where clients and other nodes reach a member, where it runs, and how long its lease lives.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Member {
     pub ip: String,
@@ -89,13 +89,17 @@ pub struct Member {
     /// `cluster-announce-human-nodename`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
+    /// The TTL of its lease in seconds, from its `cluster-node-timeout`; 0 if it is unknown. A member serves only based
+    /// on a document that has its current TTL.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub ttl: u64,
     /// Fields of newer versions.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
 
-fn is_zero(port: &u16) -> bool {
-    *port == 0
+fn is_zero<N: Default + PartialEq>(number: &N) -> bool {
+    *number == N::default()
 }
 
 /// A primary, its replicas and their slots.
@@ -336,7 +340,7 @@ impl Member {
         if self.bus == 0 { port.checked_add(BUS_OFFSET).unwrap_or(0) } else { self.bus }
     }
 
-    /// True if both members have the same address, zone and names.
+    /// True if both members have the same address, zone and names. The TTL does not count.
     #[must_use]
     pub fn is_same_place(&self, other: &Member) -> bool {
         let ports = |member: &Member| (member.port, member.tls, member.bus);

@@ -1,7 +1,7 @@
 //! When a primary may serve. All times are milliseconds on the node's own clock, `CLOCK_BOOTTIME`, which keeps running
 //! while the machine is suspended.
 
-use crate::document::{Shard, TermCause};
+use crate::document::{Shard, TermCause, Topology};
 use crate::id::{Incarnation, NodeRun, ShardId, Term};
 
 /// The lease of a node, as the node sees it.
@@ -117,7 +117,7 @@ impl LeaseHorizon {
     }
 
     /// Records a term of the node's shard when the node installs the document with that term. `before` is the shard and
-    /// term in the previous document: a term between the two may have been forced. O(1).
+    /// term in the previous document: a term between the two may have been forced. `ttl_ms` is [`longest_ttl_ms`]. O(1).
     pub fn note_term(
         &mut self,
         before: Option<(ShardId, Term)>,
@@ -133,6 +133,19 @@ impl LeaseHorizon {
             self.0 = self.0.max(LeaseHorizon::at_start(installed_ms, ttl_ms).0);
         }
     }
+}
+
+/// The longest TTL of a lease that an earlier primary of this shard may hold, in milliseconds: that of any node that one
+/// of these documents has in the shard, and at least `own_ms`. The nodes may have different settings of
+/// `cluster-node-timeout`, for example while it is changed. `topologies` are the document that is being installed and
+/// the one before it. O(nodes of the shard).
+#[must_use]
+pub fn longest_ttl_ms(own_ms: u64, shard: ShardId, topologies: &[Option<&Topology>]) -> u64 {
+    let ttls = topologies.iter().flatten().flat_map(|topology| {
+        let nodes = topology.shard(shard).into_iter().flat_map(Shard::nodes);
+        nodes.filter_map(|node| Some(topology.members.get(&node)?.ttl.saturating_mul(1000)))
+    });
+    ttls.fold(own_ms, u64::max)
 }
 
 /// The last registration of a node that another node has seen. It may be outdated: the watch of registrations can be
@@ -161,6 +174,7 @@ pub struct NewTerm {
     pub cause: TermCause,
     /// When the node installs the document of the term.
     pub installed_ms: u64,
+    /// See [`longest_ttl_ms`].
     pub ttl_ms: u64,
     /// Leases end by time, so a primary may have extended its own lease.
     pub has_expiring_leases: bool,
@@ -306,6 +320,29 @@ mod tests {
         assert_eq!(serves_from_ms(&resumed), 9_000 + 3_200);
         let acks = SentAcks { last_ms: 1_000, earlier_ms: 9_500, ..acks };
         assert_eq!(serves_from_ms(&NewTerm { acks, ..resumed }), 9_500 + 3_200);
+    }
+
+    #[test]
+    fn the_longest_ttl_is_that_of_any_node_of_the_shard_now_or_before() {
+        let mut before = three_shards();
+        let (shard, other) = (before.shards[0].clone(), before.shards[1].primary);
+        let longest = |before: &Topology, now: &Topology| {
+            longest_ttl_ms(5_000, shard.id, &[Some(before), None, Some(now)])
+        };
+        assert_eq!(longest(&before, &before), 5_000, "unknown TTLs");
+        let now = before.clone();
+        let set = |topology: &mut Topology, node, ttl| {
+            topology.members.get_mut(&node).unwrap().ttl = ttl;
+        };
+        set(&mut before, other, 60);
+        assert_eq!(longest(&before, &now), 5_000, "a node of another shard");
+        set(&mut before, shard.replicas[0], 7);
+        assert_eq!(longest(&before, &now), 7_000);
+        set(&mut before, shard.primary, 15);
+        assert_eq!((longest(&before, &now), longest(&now, &before)), (15_000, 15_000));
+        set(&mut before, shard.primary, 3);
+        set(&mut before, shard.replicas[0], u64::MAX);
+        assert_eq!(longest(&before, &now), u64::MAX);
     }
 
     #[test]

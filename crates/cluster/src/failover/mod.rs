@@ -9,13 +9,15 @@
 //! | `fencing` | when a primary may serve |
 //! | `detector` | which members have failed, for the state of the cluster |
 //!
-//! Safety rests on five rules:
+//! Safety rests on six rules:
 //! - A node serves only until its lease deadline by its own clock.
 //! - A renewal counts only once the node has installed the document of the renewal's revision.
 //! - A promotion because of an ended lease must not take effect if the holder has registered again and serves. So a
 //!   node that registers serves only after its change [`reassert`](crate::change::reassert) was committed.
 //! - After a forced promotion, the new primary waits until the lease of the previous primary must have ended. Every
 //!   node of the shard records this time, in case the new primary is lost before then.
+//! - A node serves only based on a document that has the TTL of its lease, so that these times can be computed from the
+//!   longest TTL of the shard's nodes ([`longest_ttl_ms`]).
 //! - A primary may serve without its coordinator for a limited window after it sent the data that every replica has
 //!   acknowledged. A promoted replica waits for the window and a margin after the last acknowledgement that it sent.
 
@@ -32,7 +34,7 @@ pub use controller::{Controller, QUERY_MS_MAX, STORM_TTLS_MAX};
 pub use detector::{FailureDetector, SeenNodes, failure_delay_ms};
 pub use fencing::{
     CoordinatorLoss, Lease, LeaseHorizon, NewTerm, ReplicaAcks, SeenRegistration, SentAcks,
-    ack_window_ms, margin_ms, may_serve, serves_from_ms,
+    ack_window_ms, longest_ttl_ms, margin_ms, may_serve, serves_from_ms,
 };
 
 use crate::change::{ChangeError, Edit, Promotion, correct_member, form, promote};

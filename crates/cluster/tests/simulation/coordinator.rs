@@ -9,6 +9,7 @@ use std::rc::Rc;
 #[derive(Debug, Clone, Copy)]
 struct Lease {
     run: NodeRun,
+    ttl_ms: u64,
     expires_ms: u64,
     number: u64,
 }
@@ -45,11 +46,10 @@ pub(crate) struct Coordinator {
     history: Vec<ChangeId>,
     /// The number of leases that were granted.
     granted: u64,
-    ttl_ms: u64,
 }
 
 impl Coordinator {
-    pub(crate) fn new(ttl_ms: u64) -> Coordinator {
+    pub(crate) fn new() -> Coordinator {
         Coordinator {
             revision: 0,
             document: None,
@@ -58,7 +58,6 @@ impl Coordinator {
             frozen_until_ms: 0,
             history: Vec::new(),
             granted: 0,
-            ttl_ms,
         }
     }
 
@@ -66,7 +65,7 @@ impl Coordinator {
     pub(crate) fn freeze(&mut self, until_ms: u64) {
         self.frozen_until_ms = self.frozen_until_ms.max(until_ms);
         for lease in self.leases.values_mut() {
-            lease.expires_ms = lease.expires_ms.max(self.frozen_until_ms + self.ttl_ms);
+            lease.expires_ms = lease.expires_ms.max(self.frozen_until_ms + lease.ttl_ms);
         }
     }
 
@@ -85,7 +84,8 @@ impl Coordinator {
         now_ms: u64,
     ) -> Renewal {
         self.expire(now_ms);
-        let expires_ms = now_ms + self.ttl_ms;
+        let ttl_ms = registration.member.ttl * 1000;
+        let expires_ms = now_ms + ttl_ms;
         let held = self.leases.get_mut(&registration.id);
         if let Some(number) = number {
             return match held.filter(|held| held.number == number) {
@@ -101,7 +101,8 @@ impl Coordinator {
         }
         self.granted += 1;
         let number = self.granted;
-        self.leases.insert(registration.id, Lease { run: registration.run(), expires_ms, number });
+        self.leases
+            .insert(registration.id, Lease { run: registration.run(), ttl_ms, expires_ms, number });
         self.registered.insert(registration.id, registration);
         Renewal::Granted(number)
     }

@@ -40,4 +40,5 @@ fn at_most_one_primary_serves_under_random_faults() {
     assert!(totals.served_checks > 100 * runs, "{totals:?}");
     assert!(totals.served_extended > runs, "{totals:?}");
     assert!(totals.short_waits > 0, "{totals:?}");
+    assert!(totals.ttls_recorded > 0, "{totals:?}");
 }

@@ -5,7 +5,7 @@ use brisk_cluster::document::{
 };
 use brisk_cluster::failover::{
     CoordinatorLoss, Lease, LeaseHorizon, NewTerm, ReplicaAcks, SeenRegistration, SentAcks,
-    may_serve, serves_from_ms,
+    longest_ttl_ms, may_serve, serves_from_ms,
 };
 use brisk_cluster::id::{ChangeId, Epoch, Incarnation, NodeId, NodeRun, ShardId, Term};
 use brisk_cluster::map::{MapRole, RouteState, SlotMap};
@@ -19,6 +19,8 @@ pub(crate) struct Node {
     pub(crate) run: NodeRun,
     /// The registration of the first process.
     first_registration: Registration,
+    /// The TTL of this process's lease. It is in the registration too.
+    pub(crate) ttl_ms: u64,
     pub(crate) is_up: bool,
     /// The process is stopped until this time and executes nothing.
     pub(crate) paused_until_ms: u64,
@@ -68,11 +70,12 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    pub(crate) fn new(id: NodeId, clock: (u64, i64), loss: CoordinatorLoss) -> Node {
+    pub(crate) fn new(id: NodeId, clock: (u64, i64), loss: CoordinatorLoss, ttl_ms: u64) -> Node {
         let run = NodeRun { node: id, incarnation: Incarnation(1) };
         Node {
             run,
             first_registration: first_registration(run),
+            ttl_ms,
             is_up: true,
             paused_until_ms: 0,
             cut_until_ms: 0,
@@ -115,12 +118,16 @@ impl Node {
     }
 
     pub(crate) fn registration(&self) -> Registration {
-        Registration { incarnation: self.run.incarnation, ..self.first_registration.clone() }
+        let mut registration = self.first_registration.clone();
+        registration.incarnation = self.run.incarnation;
+        registration.member.ttl = self.ttl_ms / 1000;
+        registration
     }
 
     /// Starts a new process. Without `keeps_data` the disk is empty too.
     pub(crate) fn restart(&mut self, keeps_data: bool, now_ms: u64, ttl_ms: u64) {
         self.run.incarnation = Incarnation(self.run.incarnation.0 + 1);
+        self.ttl_ms = ttl_ms;
         self.is_up = true;
         self.paused_until_ms = now_ms;
         (self.lease, self.lease_number) = (None, None);
@@ -134,6 +141,10 @@ impl Node {
         self.apply_document();
         let started_ms = self.local_ms(now_ms);
         self.acks = SentAcks { started_ms, last_ms: started_ms, earlier_ms: started_ms };
+        // The node installs its last document when it starts.
+        let shard = self.map.own_shard().map(|(shard, _)| shard);
+        let ttl_ms = shard
+            .map_or(ttl_ms, |shard| longest_ttl_ms(ttl_ms, shard, &[self.installed.as_deref()]));
         self.horizon = LeaseHorizon::at_start(started_ms, ttl_ms);
         self.acknowledged.clear();
         self.following = self.primary();
@@ -164,7 +175,7 @@ impl Node {
     }
 
     /// Installs a document unless it is older.
-    pub(crate) fn install(&mut self, document: Option<&Rc<Topology>>, now_ms: u64, ttl_ms: u64) {
+    pub(crate) fn install(&mut self, document: Option<&Rc<Topology>>, now_ms: u64) {
         let Some(document) = document else { return };
         if self.installed.as_ref().is_some_and(|installed| Rc::ptr_eq(installed, document)) {
             return;
@@ -201,6 +212,8 @@ impl Node {
         let is_promoted = self.map.role() == MapRole::Primary;
         self.short_waits += u64::from(is_primary_restarted && is_promoted);
         let installed_ms = self.local_ms(now_ms);
+        let topologies = [before_document.as_deref(), Some(document)];
+        let ttl_ms = longest_ttl_ms(self.ttl_ms, shard.id, &topologies);
         self.horizon.note_term(before.1, shard, installed_ms, ttl_ms);
         self.serves_from_ms = serves_from_ms(&NewTerm {
             cause: shard.cause,
@@ -259,12 +272,19 @@ impl Node {
         oldest
     }
 
+    /// True if the document in force has another TTL of this node.
+    pub(crate) fn must_record_ttl(&self) -> bool {
+        let known = self.installed.as_ref().and_then(|it| it.members.get(&self.run.node));
+        known.is_some_and(|known| known.ttl != self.ttl_ms / 1000)
+    }
+
     /// Records a renewal that was sent at `sent_ms` on the node's clock.
-    pub(crate) fn renewed(&mut self, sent_ms: u64, ttl_ms: u64) {
+    pub(crate) fn renewed(&mut self, sent_ms: u64) {
         self.must_reassert &= self.map.role() == MapRole::Primary;
-        if self.must_reassert {
+        if self.must_reassert || self.must_record_ttl() {
             return;
         }
+        let ttl_ms = self.ttl_ms;
         let renewed_ms = self.lease.map_or(sent_ms, |lease| lease.renewed_ms.max(sent_ms));
         self.lease = Some(Lease { renewed_ms, ttl_ms });
     }

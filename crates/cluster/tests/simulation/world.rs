@@ -2,7 +2,7 @@
 
 use crate::coordinator::{Coordinator, Renewal, Request};
 use crate::node::{Node, serving};
-use brisk_cluster::change::{Promotion, promote, reassert};
+use brisk_cluster::change::{Promotion, promote, reassert, record_ttl};
 use brisk_cluster::document::{Dataset, Registration, TermCause, Topology};
 use brisk_cluster::failover::{
     Controller, CoordinatorLoss, Decision, FailoverSettings, ReceivedStatus, Situation,
@@ -13,7 +13,10 @@ use brisk_testkit::random::Random;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+/// The TTL of the controllers, and of all nodes unless they have different ones.
 const TTL_MS: u64 = 3_000;
+/// The TTLs from which each process gets one in a run with different TTLs.
+const TTLS_MS: [u64; 3] = [2_000, TTL_MS, 7_000];
 /// The time between two messages of a primary that its replicas acknowledge.
 const ACK_PERIOD_MS: u64 = 400;
 const NODES: u8 = 6;
@@ -40,6 +43,8 @@ pub(crate) struct Totals {
     /// Changes whose outcome the writer had to look up.
     pub(crate) unknown: u64,
     pub(crate) reasserted: u64,
+    /// Changes that record the TTL of a node.
+    pub(crate) ttls_recorded: u64,
     /// Planned switches that were proposed.
     pub(crate) planned: u64,
     /// Promotions that did not wait for acknowledgements, because the primary had restarted.
@@ -58,6 +63,7 @@ impl Totals {
         self.alarms += other.alarms;
         self.unknown += other.unknown;
         self.reasserted += other.reasserted;
+        self.ttls_recorded += other.ttls_recorded;
         self.planned += other.planned;
         self.short_waits += other.short_waits;
         self.served_checks += other.served_checks;
@@ -141,6 +147,8 @@ pub(crate) struct World {
     seed: u64,
     loss: CoordinatorLoss,
     settings: FailoverSettings,
+    /// Each process gets a TTL at random.
+    has_ttls: bool,
     now_ms: u64,
     random: Random,
     queue: BTreeMap<(u64, u64), Event>,
@@ -161,11 +169,14 @@ impl World {
             _ => CoordinatorLoss::Availability,
         };
         let settings = settings((seed / 2).is_multiple_of(3));
+        let has_ttls = seed % 5 == 4;
         let nodes = (1..=NODES).map(|n| {
+            let ttl_ms = ttl_ms(has_ttls, &mut random);
             let error = random.below(20_000) as i64 - 10_000;
             let mut bytes = [0; 20];
             bytes[0] = n;
-            Node::new(NodeId::from_bytes(bytes), (random.below(1_000_000) as u64, error), loss)
+            let clock = (random.below(1_000_000) as u64, error);
+            Node::new(NodeId::from_bytes(bytes), clock, loss, ttl_ms)
         });
         let nodes = nodes.collect();
         let controller = || SimController {
@@ -179,11 +190,12 @@ impl World {
             seed,
             loss,
             settings,
+            has_ttls,
             now_ms: 0,
             random,
             queue: BTreeMap::new(),
             sequence: 0,
-            coordinator: Coordinator::new(TTL_MS),
+            coordinator: Coordinator::new(),
             nodes,
             controllers: (0..CONTROLLERS).map(|_| controller()).collect(),
             served: BTreeMap::new(),
@@ -257,7 +269,7 @@ impl World {
     fn handle(&mut self, event: Event) {
         match event {
             Event::Renew(node) => {
-                self.after(TTL_MS / 3, Event::Renew(node));
+                self.after(self.nodes[node].ttl_ms / 3, Event::Renew(node));
                 self.renew(node);
             }
             Event::RenewArrives { .. } => self.renew_arrives(event),
@@ -268,7 +280,8 @@ impl World {
             }
             Event::End(node) => self.nodes[node].is_up = false,
             Event::Restart { node, keeps_data } => {
-                self.nodes[node].restart(keeps_data, self.now_ms, TTL_MS);
+                let ttl_ms = ttl_ms(self.has_ttls, &mut self.random);
+                self.nodes[node].restart(keeps_data, self.now_ms, ttl_ms);
             }
             Event::Replicate => self.replicate(),
             Event::SendStream => self.send_stream(),
@@ -346,12 +359,30 @@ impl World {
             }
             Renewal::Renewed | Renewal::Replaced => {}
         }
-        this_node.install(document.as_ref(), now_ms, TTL_MS);
-        this_node.renewed(sent_ms, TTL_MS);
+        this_node.install(document.as_ref(), now_ms);
+        this_node.renewed(sent_ms);
+        if this_node.must_record_ttl() {
+            return self.record_ttl(node);
+        }
         // A renewal need not bring a later document: the change of a planned switch may be lost or still under way.
         if this_node.must_reassert || this_node.handing_over.is_some() {
             self.reassert(node);
         }
+    }
+
+    /// A node whose TTL differs from the document's changes the document. If another change comes first, the node tries
+    /// again at its next renewal.
+    fn record_ttl(&mut self, node: usize) {
+        let it = &self.nodes[node];
+        let Some(document) = &it.installed else { return };
+        let change = ChangeId { writer: it.run, number: self.now_ms };
+        let expected = document.epoch.0;
+        let next = record_ttl(document, change, it.run.node, it.ttl_ms / 1000);
+        let Ok(Some(document)) = next else { return };
+        let request = Request { expected, document: Rc::new(document) };
+        self.totals.ttls_recorded += 1;
+        let delay = self.delay_ms();
+        self.after(delay, Event::ChangeArrives { controller: None, request });
     }
 
     /// A primary that lost its lease, or does not know the outcome of a planned switch, confirms that it is still the
@@ -381,7 +412,7 @@ impl World {
             let delay = it.paused_until_ms - now_ms;
             return self.after(delay, Event::WatchArrives { node, document });
         }
-        it.install(Some(&document), now_ms, TTL_MS);
+        it.install(Some(&document), now_ms);
     }
 
     fn registration_seen(&mut self, node: usize, run: NodeRun, revision: u64) {
@@ -666,6 +697,11 @@ impl World {
         let delay = self.delay_ms();
         self.after(delay, Event::ChangeArrives { controller: None, request });
     }
+}
+
+/// The TTL of a new process.
+fn ttl_ms(has_ttls: bool, random: &mut Random) -> u64 {
+    if has_ttls { *random.pick(&TTLS_MS) } else { TTL_MS }
 }
 
 fn change_of(writer: usize, number: u64) -> ChangeId {

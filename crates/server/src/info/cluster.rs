@@ -57,6 +57,7 @@ impl<'s> NodeView<'s> {
         let coordinator = config.cluster.cluster_coordinator.to_string_lossy();
         let kind = coordinator.split(':').next().unwrap_or_default().to_owned();
         let lease = self.state.lease_left_ms().map_or(-1, u64::cast_signed);
+        let ttl_ms = self.in_force.own.member.ttl.saturating_mul(1000);
         let contact = self.state.coordinator_contact_age_ms().map_or(-1, u64::cast_signed);
         let controller = self.state.controller();
         let registered = self.node_states.values().filter(|node| node.is_alive).count();
@@ -68,6 +69,7 @@ impl<'s> NodeView<'s> {
             ("cluster_document_epoch", info.current_epoch.to_string()),
             ("cluster_shard_term", info.my_epoch.to_string()),
             ("cluster_lease_left_ms", lease.to_string()),
+            ("cluster_lease_ttl_ms", ttl_ms.to_string()),
             (
                 "cluster_primary_run",
                 info.primary_run.map(|run| run.to_string()).unwrap_or_default(),

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  deadline = the later of the lease's own deadline and its extension
-//!             0 until a promoted node may serve
+//!             0 until a promoted node may serve, and while the node is suspended
 //! ```
 
 use brisk_cluster::failover::Lease;
@@ -27,6 +27,8 @@ struct DeadlineTimes {
     serves_from_ms: u64,
     /// The number of the current role. Incremented with each change of the role.
     roles: u64,
+    /// True if this node serves nothing, whatever its lease is.
+    is_suspended: bool,
 }
 
 impl LeaseDeadline {
@@ -81,6 +83,16 @@ impl LeaseDeadline {
         self.change(state, |times| times.serves_from_ms = times.serves_from_ms.max(from_ms));
     }
 
+    /// Makes this node stop serving until [`LeaseDeadline::resume`]. Renewals have no effect until then.
+    pub(super) fn suspend(&self, state: &ClusterState) {
+        self.change(state, |times| times.is_suspended = true);
+    }
+
+    /// Ends [`LeaseDeadline::suspend`].
+    pub(super) fn resume(&self, state: &ClusterState) {
+        self.change(state, |times| times.is_suspended = false);
+    }
+
     /// Publishes the deadline to the workers. Needed when the wait after a promotion is over.
     pub(super) fn publish(&self, state: &ClusterState) {
         self.change(state, |_| {});
@@ -100,7 +112,7 @@ impl LeaseDeadline {
     fn change(&self, state: &ClusterState, change: impl FnOnce(&mut DeadlineTimes)) {
         let mut times = self.0.lock().even_poisoned();
         change(&mut times);
-        let waits = boot_ms() < times.serves_from_ms;
+        let waits = times.is_suspended || boot_ms() < times.serves_from_ms;
         state.set_deadline(if waits { 0 } else { times.own_ms.max(times.extended_ms) });
     }
 }

@@ -5,8 +5,9 @@ use brisk_cluster::document::{Member, Registration};
 use brisk_cluster::id::{Incarnation, NodeId};
 use brisk_config::Config;
 use brisk_coordinate::setting::CoordinatorSetting;
-use brisk_coordinate::values::{self, NodeRegistration, RegisteredNode};
+use brisk_coordinate::values::{self, LeaseTtl, NodeRegistration, RegisteredNode};
 use std::net::{IpAddr, UdpSocket};
+use std::time::Duration;
 
 /// The registration of this run of the node `id`.
 pub(super) fn registration(
@@ -37,7 +38,7 @@ fn random() -> Result<u64, String> {
     getrandom::u64().map_err(|error| format!("the system gives no random bytes: {error}"))
 }
 
-/// The announced address and names of this node. `routed_ip` is the address from which etcd is reached.
+/// The announced address, names and TTL of this node. `routed_ip` is the address from which etcd is reached.
 pub(super) fn member(config: &Config, routed_ip: Option<IpAddr>) -> Member {
     let (cluster, network) = (&config.cluster, &config.network);
     let port = |announced: i64, own: i64| {
@@ -57,8 +58,15 @@ pub(super) fn member(config: &Config, routed_ip: Option<IpAddr>) -> Member {
         host: cluster.cluster_announce_hostname.to_string_lossy().into_owned(),
         zone: cluster.cluster_zone.to_string_lossy().into_owned(),
         name: cluster.cluster_announce_human_nodename.to_string_lossy().into_owned(),
+        ttl: lease_ttl(config).seconds(),
         other: Default::default(),
     }
+}
+
+/// The TTL that this node requests for its lease.
+pub(super) fn lease_ttl(config: &Config) -> LeaseTtl {
+    let timeout_ms = config.cluster.cluster_node_timeout_ms.max(0).unsigned_abs();
+    LeaseTtl::at_least(Duration::from_millis(timeout_ms))
 }
 
 /// The announced address. This is the setting, or else the first address of `bind` that names an interface, or else the

@@ -11,12 +11,13 @@
 //!
 //! A renewal counts only after the newest document is installed. Otherwise this node could renew its lease and miss a
 //! forced promotion. A primary that registers again first reasserts its role. If a promotion was decided while the
-//! primary had no lease, the reassertion makes the promotion fail.
+//! primary had no lease, the reassertion makes the promotion fail. A renewal also does not count before the document has
+//! the TTL of this node.
 
 use super::coord::ErrorLog;
 use super::identity::to_coordinator;
 use super::watcher::{Installation, TopologyWatcher};
-use brisk_cluster::change::{ChangeError, Edit, correct_member, reassert};
+use brisk_cluster::change::{ChangeError, Edit, correct_member, reassert, record_ttl};
 use brisk_cluster::document::Registration;
 use brisk_cluster::failover;
 use brisk_cluster::map::MapRole;
@@ -234,6 +235,9 @@ impl LeaseKeeper {
             self.reassert()?;
         }
         self.must_reassert = false;
+        if !self.watcher.is_static() {
+            self.record_ttl()?;
+        }
         let ttl_ms = lease.ttl.seconds().saturating_mul(1000);
         let renewed = failover::Lease { renewed_ms: sent_ms, ttl_ms };
         self.watcher.deadline.confirm(self.watcher.state, lease.expires_at.map(|_| renewed));
@@ -265,6 +269,18 @@ impl LeaseKeeper {
             }
             other => other,
         }
+    }
+
+    /// If the document has another TTL of this node, records the TTL in the document. Otherwise, the next primary would
+    /// not wait long enough for the end of this node's lease.
+    fn record_ttl(&self) -> Result<(), RenewalError> {
+        let (own, ttl) = (self.watcher.state.run().node, self.watcher.ttl.seconds());
+        let in_force = self.watcher.state.in_force();
+        let known = in_force.topology.as_deref().and_then(|topology| topology.members.get(&own));
+        if known.is_none_or(|known| known.ttl == ttl) {
+            return Ok(());
+        }
+        self.commit(&|basis| record_ttl(basis.topology, basis.change, own, ttl))
     }
 
     /// If this node is a primary that has just registered, commits a change that confirms its role.

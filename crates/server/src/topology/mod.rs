@@ -66,13 +66,12 @@ use brisk_cluster::document::Topology;
 use brisk_config::Config;
 use brisk_coordinate::etcd::EtcdOptions;
 use brisk_coordinate::setting::CoordinatorSetting;
-use brisk_coordinate::values::{ClusterName, LeaseTtl};
+use brisk_coordinate::values::ClusterName;
 use brisk_node::cluster::peers;
 use brisk_node::core::shared::Shared;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 /// The body of a thread. It returns when the threads are stopped.
 type ThreadBody = fn(&Arc<TopologyWatcher>);
@@ -120,9 +119,7 @@ pub(crate) fn start(
         state.set_static();
     }
     peers::start(shared, state).map_err(|error| format!("cannot start a thread: {error}"))?;
-    let timeout = Duration::from_millis(cluster.cluster_node_timeout_ms.max(0).unsigned_abs());
-    let ttl = LeaseTtl::at_least(timeout);
-    let parts = WatcherParts { shared, state, coordinator, setting, name, files, ttl, routed_ip };
+    let parts = WatcherParts { shared, state, coordinator, setting, name, files, routed_ip };
     let watcher = TopologyWatcher::begin(parts)?;
     state.set_writer(Arc::clone(&watcher) as _);
     state.set_reporter(Arc::clone(&watcher) as _);

@@ -123,6 +123,15 @@ fn depart(watcher: &TopologyWatcher, until_ms: u64) -> bool {
     switch.run()
 }
 
+/// Settles a switch to `to` whose outcome is unknown.
+#[cfg(test)]
+pub(super) fn settle_switch(watcher: &TopologyWatcher, to: NodeRun) -> Result<(), String> {
+    let in_force = watcher.state.in_force();
+    let (shard, term) = in_force.map.own_shard().ok_or("this node is in no shard")?;
+    let (to_any, until, why) = (None, Instant::now(), "a test");
+    PlannedSwitch { watcher, shard, term, to: to_any, until, why }.settle(to)
+}
+
 /// A switch of the shard of which this node is the primary.
 struct PlannedSwitch<'f> {
     watcher: &'f TopologyWatcher,
@@ -415,12 +424,16 @@ impl PlannedSwitch<'_> {
         }
     }
 
-    /// Waits until a document that was created after the promotion was sent is in force.
+    /// Waits until a document that was created after the promotion was sent is in force. Commands wait too, but at most
+    /// for one TTL: then this node is fenced until the outcome is known.
     fn settle(&self, to: NodeRun) -> Result<(), String> {
         let (shared, state) = (self.watcher.shared, self.watcher.state);
+        let deadline = &self.watcher.deadline;
+        let suspended_from = Instant::now() + self.watcher.ttl.duration();
         let mut is_logged = false;
         loop {
             if !self.is_primary() {
+                deadline.resume(state);
                 let in_force = state.in_force();
                 let topology = in_force.topology.as_deref();
                 let shard = topology.and_then(|topology| topology.shard(self.shard));
@@ -433,7 +446,10 @@ impl PlannedSwitch<'_> {
             let run = state.run();
             let edit = |basis: &ChangeBasis<'_>| reassert(basis.topology, basis.change, run);
             match self.watcher.commit_within(SETTLE_MAX, &edit) {
-                Ok(()) => return Err("the coordinator did not reply in time".to_owned()),
+                Ok(()) => {
+                    deadline.resume(state);
+                    return Err("the coordinator did not reply in time".to_owned());
+                }
                 Err(error) if !std::mem::replace(&mut is_logged, true) => {
                     let shard = self.shard;
                     shared.log.warning(format_args!(
@@ -442,6 +458,9 @@ impl PlannedSwitch<'_> {
                     ));
                 }
                 Err(_) => {}
+            }
+            if Instant::now() >= suspended_from {
+                deadline.suspend(state);
             }
             if state.is_fenced() {
                 // Waiting commands get the CLUSTERDOWN error.

@@ -4,9 +4,10 @@ use super::coord::{self, Coord};
 use super::files::TopologyFiles;
 use super::identity;
 use super::lease::{self, LeaseKeeper};
+use super::switch;
 use super::watcher::{TopologyWatcher, WatcherParts};
 use crate::commands::table;
-use brisk_cluster::document::{Registration, Topology as Document};
+use brisk_cluster::document::{Registration, TermCause, Topology as Document};
 use brisk_cluster::id::{Incarnation, NodeId, NodeRun};
 use brisk_config::{Config, Store};
 use brisk_coordinate::clock::BootTime;
@@ -41,6 +42,8 @@ struct Calls {
     /// True if reports hang.
     hangs: Mutex<bool>,
     changed: Condvar,
+    /// True if the coordinator has no space for changes.
+    rejects_changes: AtomicBool,
     /// The document that another node commits after the next read.
     next_document: Mutex<Option<String>>,
 }
@@ -82,6 +85,9 @@ impl Coordinator for CountingCoordinator {
     }
 
     fn change_within(&self, change: &TopologyChange<'_>, limit: Duration) -> ChangeOutcome {
+        if self.calls.rejects_changes.load(Ordering::SeqCst) {
+            return ChangeOutcome::Refused(CoordinatorError::NoSpace);
+        }
         self.inner.change_within(change, limit)
     }
 
@@ -139,9 +145,14 @@ fn commit(coordinator: &ModelCoordinator, expected: Revision, document: &str) {
     assert!(matches!(coordinator.change(&change), ChangeOutcome::Changed(_)));
 }
 
+/// The TTL of the members of [`document`].
+const TTL: Duration = Duration::from_secs(2);
+
 /// A document with two members: the primary of all slots and its replica.
 fn document(epoch: u64, primary: NodeRun, replica: NodeRun) -> String {
-    let member = |run: NodeRun| format!(r#""{}":{{"ip":"127.0.0.1","port":6379}}"#, run.node);
+    let ttl = TTL.as_secs();
+    let member =
+        |run: NodeRun| format!(r#""{}":{{"ip":"127.0.0.1","port":6379,"ttl":{ttl}}}"#, run.node);
     let (members, shard) = (format!("{},{}", member(primary), member(replica)), primary.node);
     format!(
         r#"{{"format":1,"epoch":{epoch},"change":"{primary}:{epoch}","members":{{{members}}},"shards":[{{"id":"{}","slots":[[0,16383]],"term":{epoch},"primary":"{shard}","isr":["{primary}"],"replicas":["{}"]}}]}}"#,
@@ -173,7 +184,8 @@ impl Node {
         let log = Arc::new(Log::to_file(Level::Notice, &dir.path("log")).unwrap());
         let (table, handlers) = table(&[]).unwrap();
         let (table, handlers) = (&*Box::leak(Box::new(table)), &*handlers.leak());
-        let config = Config::default();
+        let mut config = Config::default();
+        config.cluster.cluster_node_timeout_ms = i64::try_from(ttl.as_millis()).unwrap();
         let settings = Settings::new(config.clone(), Store::new(config, None));
         let process = Process::new("r".repeat(40), unix_ms(), false, false);
         let keyspace = Keyspace::new(16, KeyHasher::seeded(1, 2));
@@ -198,7 +210,6 @@ impl Node {
             setting,
             name: ClusterName::parse("brisk").unwrap(),
             files: TopologyFiles::open(&dir.path("nodes.conf")).unwrap(),
-            ttl: LeaseTtl::at_least(ttl),
             routed_ip: None,
         };
         Node { watcher: TopologyWatcher::begin(parts).unwrap(), calls, _dir: dir }
@@ -261,17 +272,77 @@ fn a_renewal_without_a_newer_document_waits_for_no_installation() {
 
 #[test]
 fn a_primary_that_was_replaced_while_it_registered_has_no_confirmed_lease() {
-    let ttl = Duration::from_secs(2);
-    let node = Node::with_document(ttl, |own| Some(document(1, own, OTHER)));
+    let node = Node::with_document(TTL, |own| Some(document(1, own, OTHER)));
     // The promotion cannot be put in force, because no worker is running.
     let next = document(2, OTHER, node.watcher.state.run());
     *node.calls.next_document.lock().unwrap() = Some(next);
     LeaseKeeper::new(&node.watcher).turn();
     assert_eq!(node.watcher.deadline.lease(), None);
     // Without a promotion, the lease counts.
-    let node = Node::with_document(ttl, |own| Some(document(1, OTHER, own)));
+    let node = Node::with_document(TTL, |own| Some(document(1, OTHER, own)));
     LeaseKeeper::new(&node.watcher).turn();
     assert!(node.watcher.deadline.lease().is_some());
+}
+
+#[test]
+fn a_renewal_does_not_count_before_the_document_has_the_ttl() {
+    let node = Node::with_document(2 * TTL, |own| Some(document(1, own, OTHER)));
+    node.watcher.install_without_workers();
+    let own = node.watcher.state.run().node;
+    let recorded = || node.watcher.state.in_force().topology.as_ref().unwrap().members[&own].ttl;
+    let mut lease = LeaseKeeper::new(&node.watcher);
+    node.calls.rejects_changes.store(true, Ordering::SeqCst);
+    lease.turn_now();
+    assert!(node.is_fenced() && recorded() == TTL.as_secs());
+    node.calls.rejects_changes.store(false, Ordering::SeqCst);
+    lease.turn_now();
+    assert!(!node.is_fenced() && recorded() == 2 * TTL.as_secs());
+}
+
+#[test]
+fn a_promoted_node_waits_for_the_longest_ttl_of_its_shard() {
+    let node = Node::with_document(TTL, |own| Some(document(1, OTHER, own)));
+    let watcher = &node.watcher;
+    watcher.install_without_workers();
+    // The primary has another setting. Then an operator forces a promotion.
+    let own = watcher.state.run();
+    let mut next = Document::parse(document(2, own, OTHER).as_bytes()).unwrap();
+    next.shards[0].cause = TermCause::Forced;
+    next.members.get_mut(&OTHER.node).unwrap().ttl = 3_600;
+    let next = String::from_utf8(next.to_json().unwrap()).unwrap();
+    *node.calls.next_document.lock().unwrap() = Some(next);
+    for _ in 0..2 {
+        watcher.install_newest(Duration::from_secs(10)).unwrap();
+    }
+    let left_ms = watcher.deadline.wait_left_ms().unwrap();
+    assert!(left_ms > 3_600_000, "{left_ms}");
+}
+
+#[test]
+fn a_primary_that_does_not_learn_the_outcome_of_a_switch_stops_serving_after_one_ttl() {
+    let node = Node::with_document(TTL, |own| Some(document(1, own, OTHER)));
+    let watcher = Arc::clone(&node.watcher);
+    watcher.install_without_workers();
+    let mut lease = LeaseKeeper::new(&watcher);
+    lease.turn_now();
+    assert!(!node.is_fenced());
+    node.calls.rejects_changes.store(true, Ordering::SeqCst);
+    let settling = std::thread::spawn({
+        let watcher = Arc::clone(&watcher);
+        move || switch::settle_switch(&watcher, OTHER)
+    });
+    wait_until("the node to stop serving", || {
+        lease.turn();
+        node.is_fenced()
+    });
+    // Renewals still succeed, and change nothing.
+    let before = node.calls.renewals();
+    lease.turn_now();
+    assert!(node.calls.renewals() > before && node.is_fenced());
+    node.calls.rejects_changes.store(false, Ordering::SeqCst);
+    let outcome = settling.join().unwrap();
+    assert_eq!(outcome, Err("the coordinator did not reply in time".to_owned()));
+    assert!(!node.is_fenced());
 }
 
 #[test]

@@ -19,7 +19,8 @@ use brisk_cluster::document::{
     DocumentError, InstallError, Registration, Shard, Topology, check_installation,
 };
 use brisk_cluster::failover::{
-    FailoverSettings, FailureDetector, LeaseHorizon, NewTerm, SentAcks, serves_from_ms,
+    FailoverSettings, FailureDetector, LeaseHorizon, NewTerm, SentAcks, longest_ttl_ms,
+    serves_from_ms,
 };
 use brisk_cluster::id::{ChangeId, NodeId, NodeRun, ShardId};
 use brisk_cluster::map::MapRole;
@@ -48,7 +49,6 @@ pub(super) struct WatcherParts {
     pub(super) setting: CoordinatorSetting,
     pub(super) name: ClusterName,
     pub(super) files: TopologyFiles,
-    pub(super) ttl: LeaseTtl,
     pub(super) routed_ip: Option<IpAddr>,
 }
 
@@ -144,8 +144,8 @@ impl TopologyWatcher {
     /// # Errors
     /// A file is damaged.
     pub(super) fn begin(parts: WatcherParts) -> Result<Arc<TopologyWatcher>, String> {
-        let WatcherParts { shared, state, coordinator, setting, name, files, ttl, routed_ip } =
-            parts;
+        let WatcherParts { shared, state, coordinator, setting, name, files, routed_ip } = parts;
+        let ttl = identity::lease_ttl(&shared.config());
         let (started_ms, ttl_ms) = (boot_ms(), ttl.seconds().saturating_mul(1000));
         let horizon = match setting {
             CoordinatorSetting::Etcd { .. } => LeaseHorizon::at_start(started_ms, ttl_ms),
@@ -202,6 +202,12 @@ impl TopologyWatcher {
 
     fn last_topology(&self) -> Result<Option<Topology>, String> {
         self.files.lock().even_poisoned().last_topology()
+    }
+
+    /// Makes later documents take effect although no worker is running.
+    #[cfg(test)]
+    pub(super) fn install_without_workers(&self) {
+        self.has_workers.store(false, Ordering::SeqCst);
     }
 
     /// Hands over, ends the lease, and stops the threads.
@@ -562,7 +568,9 @@ impl TopologyWatcher {
     fn note_term(&self, topology: &Topology, before: &InForce) -> bool {
         let run = self.state.run();
         let Some(shard) = topology.shard_of(run.node) else { return false };
-        let (installed_ms, ttl_ms) = (boot_ms(), self.ttl.seconds().saturating_mul(1000));
+        let installed_ms = boot_ms();
+        let topologies = [before.topology.as_deref(), Some(topology)];
+        let ttl_ms = longest_ttl_ms(self.ttl.seconds().saturating_mul(1000), shard.id, &topologies);
         let own_before = before.map.own_shard();
         let mut horizon = self.horizon.lock().even_poisoned();
         horizon.note_term(own_before, shard, installed_ms, ttl_ms);

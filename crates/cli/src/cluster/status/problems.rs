@@ -6,7 +6,7 @@ use crate::cluster::SLOTS;
 use crate::cluster::node::ranges;
 use brisk_cluster::document::{CoordinatorReport, NodeContents, UnassignedNode};
 use brisk_cluster::map::client_port;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The state of a node that cannot renew its lease.
 const UNREACHABLE: &str = "unreachable";
@@ -33,6 +33,7 @@ impl ClusterFacts {
                 warnings.push(format!("shard {} has no replica", slot_list(&primary.line.slots)));
             }
         }
+        warnings.extend(self.timeout_warning());
         let entry = self.primaries().find(|node| node.report.is_ok()).map(NodeFacts::place);
         if let Some(known) = &self.known {
             let unused = known.unassigned.iter();
@@ -41,6 +42,29 @@ impl ClusterFacts {
             );
         }
         warnings
+    }
+
+    /// A failover waits for the longest TTL in the shard, and the nodes disagree about when a node has failed.
+    fn timeout_warning(&self) -> Option<String> {
+        let mut nodes: BTreeMap<i64, Vec<String>> = BTreeMap::new();
+        for node in &self.nodes {
+            let Ok(report) = &node.report else { continue };
+            let ttl_ms = report.cluster.number("cluster_lease_ttl_ms").filter(|ttl_ms| *ttl_ms > 0);
+            if let Some(ttl_ms) = ttl_ms {
+                nodes.entry(ttl_ms).or_default().push(node.place());
+            }
+        }
+        if nodes.len() < 2 {
+            return None;
+        }
+        let parts: Vec<String> = nodes
+            .iter()
+            .map(|(ttl_ms, places)| format!("{} s on {}", ttl_ms / 1000, places.join(", ")))
+            .collect();
+        Some(format!(
+            "the nodes have different values of cluster-node-timeout: {}",
+            parts.join("; ")
+        ))
     }
 
     /// True if no node can renew its lease.
@@ -230,6 +254,21 @@ mod tests {
         facts.nodes.pop();
         assert_eq!(facts.problems(), Vec::<String>::new());
         assert_eq!(facts.warnings(false), ["shard 0-16383 has no replica"]);
+    }
+
+    #[test]
+    fn different_timeouts_are_a_warning() {
+        let with = |ttl_ms: &str| format!("{OK}\ncluster_lease_ttl_ms:{ttl_ms}");
+        let warnings = |one: &str, other: &str| {
+            let (one, other) = (with(one), with(other));
+            facts(&[Some((&one, "role:master")), Some((&other, "role:slave"))]).warnings(false)
+        };
+        assert_eq!(warnings("5000", "5000"), Vec::<String>::new());
+        assert_eq!(warnings("5000", "0"), Vec::<String>::new(), "a node without a lease");
+        assert_eq!(
+            warnings("15000", "5000"),
+            ["the nodes have different values of cluster-node-timeout: 5 s on h:3; 15 s on h:1"]
+        );
     }
 
     #[test]
