@@ -50,7 +50,7 @@ pub(crate) fn main() -> Result<bool> {
     });
     match ended {
         Some(status) => bail!("`{line}` ended with {status}"),
-        None if !replies => bail!("`{line}` gave no PONG on {address} within {LIMIT:?}"),
+        None if !replies => bail!("`{line}` did not reply to PING on {address} within {LIMIT:?}"),
         None => survives_failing_scripts(&address),
     }
 }

@@ -226,7 +226,7 @@ fn pages_of_other_sites_cannot_open_a_session() {
             403
         );
         assert_eq!(status(&websocket::handshake(&host, "null", "brisk-console")), 403);
-        // The name of an attacker that resolves to this server.
+        // DNS rebinding: the attacker's host name resolves to this server.
         let name = format!("attacker.example:{}", port.number());
         let foreign = websocket::handshake(&name, &format!("http://{name}"), "brisk-console");
         assert_eq!(status(&foreign), 403);

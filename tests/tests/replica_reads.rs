@@ -400,6 +400,38 @@ fn the_connection_to_the_primary_is_listed_and_can_be_closed() {
 }
 
 #[test]
+fn the_bytes_of_replication_are_counted_on_both_sides() {
+    let count = |conn: &mut Conn, name: &str| conn.info(name).parse::<u64>().expect("a count");
+    let launches = || [Launch::redis(), Launch::new(Program::Brisk)];
+    for primary in launches() {
+        for replica in launches() {
+            let primary = primary.clone().set("repl-diskless-sync-delay", "0");
+            let primary = primary.set("rdbcompression", "no").start();
+            let mut at_primary = primary.connect();
+            // A full copy and the stream have a megabyte each.
+            let value = "v".repeat(1 << 20);
+            at_primary.cmd(&format!("SET copied {value}"));
+            let address = format!("127.0.0.1 {}", primary.port());
+            let replica = replica.set("replicaof", &address).start();
+            let mut at_replica = replica.connect();
+            wait_for_link(&mut at_replica, "up");
+            at_primary.cmd(&format!("SET streamed {value}"));
+            wait_until("the replica to have both", || at_replica.cmd("DBSIZE").text() == "2");
+            let sent = count(&mut at_primary, "total_net_repl_output_bytes");
+            let received = count(&mut at_replica, "total_net_repl_input_bytes");
+            assert!(sent > 2 << 20 && received > 2 << 20, "{sent} {received}");
+            // Brisk updates this sum of its workers' counts `hz` times per second.
+            wait_until("the sum of all output to have them", || {
+                count(&mut at_primary, "total_net_output_bytes") >= sent
+            });
+            assert!(count(&mut at_replica, "total_net_input_bytes") >= received);
+            assert_eq!(count(&mut at_primary, "total_net_repl_input_bytes"), 0);
+            assert_eq!(count(&mut at_replica, "total_net_repl_output_bytes"), 0);
+        }
+    }
+}
+
+#[test]
 fn a_replica_connects_from_its_bind_source_addr() {
     for launch in [Launch::redis(), Launch::new(Program::Brisk)] {
         // The primary considers 127.0.0.2 the address of another machine.

@@ -1,8 +1,8 @@
 //! BGSAVE while fifty clients write: the waits of clients, the duration, and the same without a snapshot.
 //!
 //! The server, its child process and its writer thread share one CPU, so in both servers a snapshot takes CPU time from
-//! the write load. If a snapshot uses more CPU time than is idle, the write rate must drop. A separate prober sends a
-//! GET or a SET every two ms.
+//! the write load. If a snapshot uses more CPU time than this load leaves idle, the write rate must drop. A separate
+//! prober sends a GET or a SET every two ms.
 
 use super::Setup;
 use super::huge::pass;

@@ -53,7 +53,8 @@ const OF_REDIS_7_2: &[Difference] = &[
     },
     Difference {
         commands: &["object|encoding"],
-        text: "Short lists, and short sets of strings, have the encoding `listpack`.",
+        text: "Short lists, and short sets of strings, have the encoding `listpack`, as in Redis \
+               7.2.",
     },
     Difference {
         commands: &["time"],
@@ -232,7 +233,9 @@ const PERSISTENCE: &[Difference] = &[
         commands: &[],
         text: "With `appendfsync everysec` or `no`, a reply waits until the changes that it shows \
                have been written to the file. If the disk stalls, the reply waits for at most 100 \
-               ms. Redis waits up to two seconds for the disk.",
+               ms. In Redis with `everysec`, if a sync is in progress, the reply is sent at once, \
+               and the write is postponed by up to two seconds; a write that blocks stalls all \
+               clients.",
     },
     Difference {
         commands: &[],

@@ -133,8 +133,7 @@ fn grows_and_shrinks(entry: &str, masters: &[Server]) {
     let said = must(&["rebalance", entry, "--cluster-simulate", "--verbose"]);
     assert!(said.contains(&format!("{place} balance is -4056 slots\n")), "{said}");
     assert!(said.contains(">>> Rebalancing across 4 nodes."), "{said}");
-    // A small share, because each slot is moved individually. It is 16384 * 0.1 / 3.1 slots, plus the rest from
-    // rounding.
+    // A small share, because each slot is moved individually. It is 16384 * 0.1 / 3.1 slots, apart from rounding.
     must(&["rebalance", entry, "--cluster-weight", &format!("{to}=0.1")]);
     assert!((528..=531).contains(&slots_of(&new)), "{}", slots_of(&new));
     settle(entry);

@@ -13,6 +13,12 @@ pub struct ServerMetrics {
     pub ops_per_second: AtomicU64,
     pub input_bytes_per_second: AtomicU64,
     pub output_bytes_per_second: AtomicU64,
+    /// Bytes received from the primary, which are not in the counters of the event loops, and bytes queued for
+    /// replicas, which are.
+    pub repl_input_bytes: AtomicU64,
+    pub repl_output_bytes: AtomicU64,
+    pub repl_input_bytes_per_second: AtomicU64,
+    pub repl_output_bytes_per_second: AtomicU64,
     /// Rounds of an event loop per second, and microseconds per round, both averaged over all
     /// workers.
     pub rounds_per_second: AtomicU64,
@@ -105,8 +111,10 @@ impl ServerMetrics {
     }
 
     /// Returns the metrics that CONFIG RESETSTAT resets.
-    pub fn resettable(&self) -> [&AtomicU64; 13] {
+    pub fn resettable(&self) -> [&AtomicU64; 15] {
         [
+            &self.repl_input_bytes,
+            &self.repl_output_bytes,
             &self.full_syncs,
             &self.partial_syncs,
             &self.refused_partial_syncs,

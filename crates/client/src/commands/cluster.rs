@@ -166,7 +166,7 @@ pub fn cluster_keyslot(key: impl ToArg) -> Command<(), i64> {
     Command::typed(request)
 }
 
-/// Returns an empty array, because there is no cluster bus.
+/// Lists the links of the cluster bus; in Brisk, there are none.
 ///
 /// `CLUSTER LINKS`
 ///

@@ -162,7 +162,7 @@ pub fn function_load(function_code: impl ToArg) -> Command<(), String, options::
     Command::typed(request)
 }
 
-/// Loads the libraries in a payload of FUNCTION DUMP.
+/// Loads the libraries in a payload from FUNCTION DUMP.
 ///
 /// `FUNCTION RESTORE serialized-value [FLUSH | APPEND | REPLACE]`
 ///

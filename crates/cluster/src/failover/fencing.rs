@@ -117,7 +117,8 @@ impl LeaseHorizon {
     }
 
     /// Records a term of the node's shard when the node installs the document with that term. `before` is the shard and
-    /// term in the previous document: a term between the two may have been forced. `ttl_ms` is [`longest_ttl_ms`]. O(1).
+    /// term in the previous document: a term between the two may have been forced. `ttl_ms` is that of
+    /// [`longest_ttl_ms`]. O(1).
     pub fn note_term(
         &mut self,
         before: Option<(ShardId, Term)>,
@@ -135,8 +136,8 @@ impl LeaseHorizon {
     }
 }
 
-/// The longest TTL of a lease that an earlier primary of this shard may hold, in milliseconds: that of any node that one
-/// of these documents has in the shard, and at least `own_ms`. The nodes may have different settings of
+/// The longest TTL, in milliseconds, of a lease that an earlier primary of this shard may hold: that of any node that
+/// one of these documents has in the shard, and at least `own_ms`. The nodes may have different settings of
 /// `cluster-node-timeout`, for example while it is changed. `topologies` are the document that is being installed and
 /// the one before it. O(nodes of the shard).
 #[must_use]

@@ -148,8 +148,8 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         choice!(cluster.cluster_etcd_loss),
     )
     .about(
-            "Action of a primary that cannot renew its lease: availability serves as long as \
-             all of its replicas acknowledge, safe stops serving.",
+            "Behavior of a primary that cannot renew its lease: serve while all its replicas \
+             acknowledge (availability), or stop serving (safe).",
         ),
     Directive::integer("cluster-port", "0", (0, 65535), field!(cluster.cluster_port))
         .about("Port of Redis's cluster bus. CONFIG GET shows it.")

@@ -139,7 +139,7 @@ pub(super) const DIRECTIVES: &[Directive] = &[
         )
         .immutable(),
     Directive::integer("tcp-keepalive", "300", (0, INT_MAX), field!(network.tcp_keepalive)).about(
-        "Seconds without traffic after which TCP keepalive probes are sent, which detect dead \
+        "Seconds without traffic after which TCP sends keepalive probes to detect dead \
          connections; 0 sends none.",
     ),
     Directive::switch("protected-mode", "yes", field!(network.protected_mode))

@@ -33,9 +33,9 @@ fn load_snapshot(shared: &'static Shared, steps: &LoadingSteps) -> Result<(), St
     let began = Instant::now();
     match rdb::load_at_start(shared) {
         Ok(loaded) => {
-            steps
-                .restore(loaded.functions)
-                .map_err(|error| fatal(&format!("a library of functions: {error}"), DAMAGED))?;
+            steps.restore(loaded.functions).map_err(|error| {
+                fatal(&format!("a function library cannot be loaded: {error}"), DAMAGED)
+            })?;
             role::inherit(shared, &loaded.lineage, loaded.expired_keys);
             let seconds = began.elapsed().as_secs_f64();
             shared.log.notice(format_args!("DB loaded from disk: {seconds:.3} seconds"));

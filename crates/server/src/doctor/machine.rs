@@ -48,8 +48,8 @@ impl Machine {
         line.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
     }
 
-    /// Returns the memory available to this process, which is limited by the memory of the host and by the process's
-    /// control group.
+    /// Returns the maximum memory of this process: the memory of the host, or the limit of the process's control group
+    /// if that is lower.
     pub(super) fn memory_total(&self) -> Option<u64> {
         let machine = self.memory("MemTotal");
         [machine, self.cgroup.memory].into_iter().flatten().min()

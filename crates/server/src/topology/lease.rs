@@ -11,8 +11,8 @@
 //!
 //! A renewal counts only after the newest document is installed. Otherwise this node could renew its lease and miss a
 //! forced promotion. A primary that registers again first reasserts its role. If a promotion was decided while the
-//! primary had no lease, the reassertion makes the promotion fail. A renewal also does not count before the document has
-//! the TTL of this node.
+//! primary had no lease, the reassertion makes the promotion fail. A renewal also does not count until the document has
+//! this node's TTL.
 
 use super::coord::ErrorLog;
 use super::identity::to_coordinator;

@@ -85,6 +85,8 @@ pub struct Cron {
     commands: Rate,
     input: Rate,
     output: Rate,
+    repl_input: Rate,
+    repl_output: Rate,
     rounds: Rate,
     /// The rate of time spent in rounds.
     rounds_ns: Rate,
@@ -418,10 +420,16 @@ impl Cron {
         let sum = |of: fn(&WorkerStats) -> u64| shared.observe.stats.iter().map(of).sum();
         let commands = self.commands.sample(sum(|s| s.commands_processed.get()), now);
         metrics.ops_per_second.store(commands, Ordering::Relaxed);
-        let input = self.input.sample(sum(|s| s.bytes_in.get()), now);
+        let from_primary = metrics.repl_input_bytes.load(Ordering::Relaxed);
+        let input = self.input.sample(sum(|s| s.bytes_in.get()) + from_primary, now);
         metrics.input_bytes_per_second.store(input, Ordering::Relaxed);
         let output = self.output.sample(sum(|s| s.bytes_out.get()), now);
         metrics.output_bytes_per_second.store(output, Ordering::Relaxed);
+        let input = self.repl_input.sample(from_primary, now);
+        metrics.repl_input_bytes_per_second.store(input, Ordering::Relaxed);
+        let to_replicas = metrics.repl_output_bytes.load(Ordering::Relaxed);
+        let output = self.repl_output.sample(to_replicas, now);
+        metrics.repl_output_bytes_per_second.store(output, Ordering::Relaxed);
         let rounds = self.rounds.sample(sum(|s| s.rounds.get()), now);
         let rounds_ns = self.rounds_ns.sample(sum(|s| s.round_ns.get()), now);
         metrics.rounds_per_second.store(rounds / shared.workers() as u64, Ordering::Relaxed);

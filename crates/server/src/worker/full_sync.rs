@@ -17,6 +17,7 @@ use brisk_node::replication::transfer::{SnapshotFile, SnapshotTransfer, Transfer
 use brisk_reactor::{Close, Control, SHARED_BYTES_MIN, Token, unix_ms};
 use rustix::net::sockopt::set_tcp_nodelay;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// The number of bytes of a snapshot that are read from its file at a time.
 const PIECE_BYTES: usize = 256 << 10;
@@ -68,7 +69,11 @@ impl Worker {
         if !session.is_in_full_sync() || session.is_closing() {
             return;
         }
-        match step(core, io, session) {
+        let sent_before = session.accounting.traffic().bytes_out;
+        let step = step(core, io, session);
+        let sent = session.accounting.traffic().bytes_out - sent_before;
+        core.shared.observe.metrics.repl_output_bytes.fetch_add(sent, Ordering::Relaxed);
+        match step {
             Step::Wait => {}
             Step::Close => io.close(token, Close::Now),
             Step::Done => {

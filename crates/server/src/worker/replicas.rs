@@ -14,6 +14,7 @@ use brisk_node::persistence::aof::wait;
 use brisk_node::replication::backlog::StreamPiece;
 use brisk_node::replication::replica::ReplicaStage;
 use brisk_reactor::{Close, Control, Token};
+use std::sync::atomic::Ordering;
 
 /// A replica's output contains at most this many bytes of the stream, plus one transaction. Small changes are copied
 /// into the output, so a replica that does not read takes this much memory in addition to the backlog.
@@ -103,17 +104,23 @@ impl Worker {
                 }
                 break;
             }
-            if io.unsent(token) >= AHEAD_BYTES_MAX {
+            let room = AHEAD_BYTES_MAX.saturating_sub(io.unsent(token));
+            if room == 0 {
                 io.when_drained(token, AHEAD_BYTES_MAX / 2);
                 break;
             }
             let until = reached_by(core, session, waited);
-            match stream.take(&progress, until, AHEAD_BYTES_MAX, &mut pieces) {
+            match stream.take(&progress, until, room, &mut pieces) {
                 Some(0) => {
                     sent = StreamSent::WaitsForFile;
                     break;
                 }
-                Some(bytes) => push(io, session, bytes, &mut pieces),
+                Some(bytes) => {
+                    // Count first: once the bytes are sent, the replica may have them before this thread continues.
+                    let metrics = &core.shared.observe.metrics;
+                    metrics.repl_output_bytes.fetch_add(bytes, Ordering::Relaxed);
+                    push(io, session, bytes, &mut pieces);
+                }
                 None => {
                     core.shared.log.warning(format_args!(
                         "Closing replica {}: the part of the stream that it needs next is no longer kept",

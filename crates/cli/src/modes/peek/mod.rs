@@ -43,7 +43,7 @@ enum PeekError {
 
 impl PeekError {
     fn shape() -> PeekError {
-        PeekError::Because("The reply of the server has an unexpected shape".to_owned())
+        PeekError::Because("The server's reply has an unexpected format".to_owned())
     }
 }
 

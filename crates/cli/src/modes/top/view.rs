@@ -29,7 +29,7 @@ const KEY_BAR: &[&str] = &[
 const HELP: &[&str] = &[
     "c            commands: calls, time and errors, as averages of the last 10 s",
     "l            clients: CLIENT LIST, with rates if the server reports them",
-    "s            slow log: commands that took long, and the clients that sent them",
+    "s            slow log: slow commands, and the clients that sent them",
     "k            keys: big keys from a scan, hot keys from samples with MONITOR",
     "w            workers: the threads of Brisk",
     "Tab          next table",

@@ -112,7 +112,7 @@ impl Client {
         commands::cluster_keyslot(key).on(self)
     }
 
-    /// Returns an empty array, because there is no cluster bus.
+    /// Lists the links of the cluster bus; in Brisk, there are none.
     ///
     /// `CLUSTER LINKS`
     pub fn cluster_links<T>(&self) -> Command<&Client, Vec<T>> {

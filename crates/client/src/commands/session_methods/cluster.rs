@@ -119,7 +119,7 @@ impl Session {
         commands::cluster_keyslot(key).on(self)
     }
 
-    /// Returns an empty array, because there is no cluster bus.
+    /// Lists the links of the cluster bus; in Brisk, there are none.
     ///
     /// `CLUSTER LINKS`
     pub fn cluster_links<T>(&self) -> Command<&Session, Vec<T>> {

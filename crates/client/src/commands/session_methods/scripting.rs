@@ -104,7 +104,7 @@ impl Session {
         commands::function_load(function_code).on(self)
     }
 
-    /// Loads the libraries in a payload of FUNCTION DUMP.
+    /// Loads the libraries in a payload from FUNCTION DUMP.
     ///
     /// `FUNCTION RESTORE serialized-value [FLUSH | APPEND | REPLACE]`
     pub fn function_restore(

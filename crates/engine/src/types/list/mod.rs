@@ -293,7 +293,7 @@ impl List {
     /// Replaces the element with index `index`; negative ones count from the end. Returns false if
     /// there is no such element.
     pub fn set(&mut self, index: i64, element: &[u8], limits: &EncodingLimits) -> bool {
-        // The encoding changes even if the element does not exist, as in Redis.
+        // The encoding may change even if the element does not exist, as in Redis.
         let index = self.index(index);
         let own = self.grown(element.len(), 1, limits);
         let Some(index) = index else { return false };

@@ -18,7 +18,7 @@ pub(super) struct BaseStyle {
     pub(super) format: BaseFormat,
     /// Syncs the file in steps.
     pub(super) by_steps: bool,
-    /// `aof-timestamp-enabled`, for a base of commands.
+    /// The value of `aof-timestamp-enabled`, for a base of commands and for the first batch of a file.
     pub(super) has_timestamps: bool,
 }
 

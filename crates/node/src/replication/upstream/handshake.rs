@@ -15,6 +15,7 @@ use brisk_engine::PrimaryWords;
 use brisk_reactor::unix_ms;
 use brisk_resp::request;
 use std::io::{self, ErrorKind};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// The longest line that is read.
@@ -119,6 +120,8 @@ impl<'a> Reader<'a> {
             Ok(len) => {
                 self.last_read = Moment::now();
                 self.upstream.note_io(unix_ms());
+                let received = &self.shared.observe.metrics.repl_input_bytes;
+                received.fetch_add(len as u64, Ordering::Relaxed);
                 Ok(len)
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {

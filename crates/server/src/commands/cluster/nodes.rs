@@ -94,7 +94,7 @@ fn refusal(error: &ViewError, node: &[u8]) -> CommandError {
 pub(super) const LINKS: Command = Command {
     spec: Spec {
         name: "links",
-        summary: "Returns an empty array, because there is no cluster bus.",
+        summary: "Lists the links of the cluster bus; in Brisk, there are none.",
         since: "7.0.0",
         complexity: "O(N) in the number of nodes.",
         tips: &["nondeterministic_output"],

@@ -126,7 +126,7 @@ const LOAD: Command = Command {
 const RESTORE: Command = Command {
     spec: Spec {
         name: "restore",
-        summary: "Loads the libraries in a payload of FUNCTION DUMP.",
+        summary: "Loads the libraries in a payload from FUNCTION DUMP.",
         complexity: "O(N) in the number of functions in the payload.",
         arity: -3,
         flags: CHANGES.union(Flags::DENYOOM),

@@ -120,7 +120,7 @@ pub(super) const PERSISTENCE: &[Row] = &[
         Gauge,
         "aof_pending_bio_fsync",
         "redis_aof_pending_bio_fsync",
-        "1 while the append-only file is being synced.",
+        "1 while the append-only file is being synced in the background.",
     ),
     row(
         Gauge,
