@@ -408,8 +408,8 @@ const CLUSTER: &[Difference] = &[
         commands: &["cluster|failover"],
         text: "CLUSTER FAILOVER FORCE and TAKEOVER do the same: the replica becomes the primary \
                without the help of the old primary. The replica starts to serve when \
-               `cluster-node-timeout`, a tenth of it and 200 ms have passed, because the old primary \
-               can no longer serve then. Writes that the replica does not have are lost. If the \
+               the longest `cluster-node-timeout` in the shard, a tenth of it and 200 ms have passed, \
+               because the old primary can no longer serve then. Writes that the replica does not have are lost. If the \
                replica does not have a full copy of the dataset, the command is rejected. Redis \
                promotes such a replica, and the old primary then copies the empty dataset.",
     },

@@ -167,7 +167,7 @@ impl LeaseTtl {
     /// The TTL for a duration, rounded up to whole seconds and clamped to the allowed range.
     #[must_use]
     pub fn at_least(duration: Duration) -> LeaseTtl {
-        let seconds = duration.as_secs() + u64::from(duration.subsec_nanos() > 0);
+        let seconds = duration.as_secs().saturating_add(u64::from(duration.subsec_nanos() > 0));
         LeaseTtl(seconds.clamp(TTL_SECONDS_MIN, TTL_SECONDS_MAX))
     }
 

@@ -138,6 +138,13 @@ pub fn forget(
     }
     let mut next = begin(topology, change);
     remove(&mut next, target, now)?;
+    // An operator may have forced a promotion. Then this replica may be the former primary and still serve.
+    if shard.primary != target
+        && let Some(member) = topology.members.get(&target)
+    {
+        let rest = shard_mut(&mut next, shard.id)?;
+        rest.former_ttl = rest.former_ttl.max(member.ttl).max(1);
+    }
     finish(next)
 }
 
@@ -165,8 +172,8 @@ pub fn correct_member(topology: &Topology, change: ChangeId, node: &Registration
     finish(next)
 }
 
-/// Records the TTL of the lease of the member `node`, in seconds. Only the node itself makes this change, before it
-/// serves with this TTL: another node may know only an earlier registration. O(1).
+/// Records the TTL of the lease of the member `node`, in seconds. Only the node itself makes this change: another node
+/// may know only an earlier registration. O(1).
 pub fn record_ttl(topology: &Topology, change: ChangeId, node: NodeId, ttl: u64) -> Edit {
     if topology.members.get(&node).is_none_or(|known| known.ttl == ttl) {
         return Ok(None);

@@ -29,7 +29,9 @@ pub use membership::{
 pub use migration::{
     abort_migration, begin_migration, commit_migration, end_migration, stream_migration,
 };
-pub use role::{Promotion, failover_shard, promote, reassert, set_durability, set_in_sync};
+pub use role::{
+    Promotion, clear_former_ttl, failover_shard, promote, reassert, set_durability, set_in_sync,
+};
 pub use slot::{add_slots, delete_slots, flush_slots, parse_slot_ranges, parse_slots};
 
 use crate::document::{

@@ -52,16 +52,41 @@ pub fn promote(topology: &Topology, change: ChangeId, promotion: &Promotion) -> 
 /// committed. A primary that does not know the outcome of a planned switch settles it in the same way before it serves
 /// again. O(document).
 ///
+/// The document also gets the TTL of the primary's lease, in seconds.
+///
 /// # Errors
 /// The document has a different primary, or a different run of it.
-pub fn reassert(topology: &Topology, change: ChangeId, run: NodeRun) -> Edit {
+pub fn reassert(topology: &Topology, change: ChangeId, run: NodeRun, ttl: u64) -> Edit {
     let own = topology.shard_of(run.node);
     let own = own.ok_or_else(|| ChangeError::UnknownNode(run.node.to_string()))?;
     if own.primary_run() != Some(run) {
         let (node, shard) = (run.node, own.id);
         return Err(ChangeError::NotOfShard { node, shard, wanted: "master" });
     }
-    finish(begin(topology, change))
+    let mut next = begin(topology, change);
+    if let Some(member) = next.members.get_mut(&run.node) {
+        member.ttl = ttl;
+    }
+    finish(next)
+}
+
+/// Removes [`Shard::former_ttl`] from the shard whose primary of `term` is `run`. This primary makes the change once it
+/// serves: no earlier primary of the shard can serve then. O(document).
+pub fn clear_former_ttl(
+    topology: &Topology,
+    change: ChangeId,
+    shard: ShardId,
+    term: Term,
+    run: NodeRun,
+) -> Edit {
+    let is_own = |shard: &&Shard| shard.term == term && shard.primary_run() == Some(run);
+    let own = topology.shard(shard).filter(is_own);
+    if own.is_none_or(|own| own.former_ttl == 0) {
+        return Ok(None);
+    }
+    let mut next = begin(topology, change);
+    shard_mut(&mut next, shard)?.former_ttl = 0;
+    finish(next)
 }
 
 /// The shard on which CLUSTER FAILOVER acts when the node `own` receives it.

@@ -240,6 +240,24 @@ fn a_moved_node_corrects_its_address_and_keeps_unknown_fields() {
 }
 
 #[test]
+fn a_shard_remembers_the_ttl_of_a_forgotten_replica_until_its_primary_serves() {
+    let mut topology = three_shards();
+    topology.members.get_mut(&node(4)).unwrap().ttl = 15;
+    let shard = topology.shard_of(node(1)).unwrap().clone();
+    let target = node(4).to_string();
+    let forgotten = done(forget(&topology, stamp(2), node(1), &target, &BTreeSet::new(), 0));
+    assert_eq!(forgotten.shard(shard.id).unwrap().former_ttl, 15);
+    let clear = |term, run| clear_former_ttl(&forgotten, stamp(3), shard.id, term, run);
+    assert_eq!(clear(shard.term.next(), run(1)), Ok(None), "another term");
+    assert_eq!(clear(shard.term, run(2)), Ok(None), "another primary");
+    let cleared = done(clear(shard.term, run(1)));
+    assert_eq!(cleared.shard(shard.id).unwrap().former_ttl, 0);
+    // The TTL of the node is unknown.
+    let forgotten = done(forget(&three_shards(), stamp(2), node(1), &target, &BTreeSet::new(), 0));
+    assert_eq!(forgotten.shard(shard.id).unwrap().former_ttl, 1);
+}
+
+#[test]
 fn only_the_change_of_the_node_itself_sets_its_ttl() {
     let recorded = done(record_ttl(&three_shards(), stamp(2), node(2), 15));
     assert_eq!(recorded.members[&node(2)].ttl, 15);
@@ -290,11 +308,11 @@ fn a_planned_switch_keeps_the_in_sync_set_of_a_sync_shard() {
 
 #[test]
 fn a_primary_that_reasserts_itself_makes_earlier_decisions_late() {
-    let next = done(reassert(&three_shards(), stamp(2), run(1)));
+    let next = done(reassert(&three_shards(), stamp(2), run(1), 15));
     assert_eq!((next.epoch, &next.shards), (Epoch(42), &three_shards().shards));
-    assert!(reassert(&three_shards(), stamp(2), run(4)).is_err());
+    assert!(reassert(&three_shards(), stamp(2), run(4), 15).is_err());
     let restarted = NodeRun { incarnation: crate::id::Incarnation(99), ..run(1) };
-    assert!(reassert(&three_shards(), stamp(2), restarted).is_err());
+    assert!(reassert(&three_shards(), stamp(2), restarted, 15).is_err());
 }
 
 #[test]

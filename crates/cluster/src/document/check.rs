@@ -108,7 +108,7 @@ pub fn check(topology: &Topology) -> Result<(), DocumentError> {
 /// coordinator has no document.
 ///
 /// # Errors
-/// The node keeps the document in force, logs the error, and counts it in `cluster_document_refused`.
+/// The node keeps the document in force, logs the error, and counts it in `cluster_documents_refused`.
 pub fn check_installation(
     own_name: &str,
     in_force: Option<&Topology>,

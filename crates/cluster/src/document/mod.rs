@@ -39,6 +39,8 @@ pub const REMOVED_MAX: usize = 1_000;
 pub const HOST_BYTES_MAX: usize = 255;
 /// Maximum bytes of a zone, of a node's name and of the cluster's name.
 pub const NAME_BYTES_MAX: usize = 64;
+/// Maximum TTL of a lease, in seconds. A node does not request more.
+pub const TTL_SECONDS_MAX: u64 = 3_600;
 /// Maximum bytes of a reason.
 pub const REASON_BYTES_MAX: usize = 256;
 
@@ -89,8 +91,8 @@ pub struct Member {
     /// `cluster-announce-human-nodename`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// The TTL of its lease in seconds, from its `cluster-node-timeout`; 0 if it is unknown. A member serves only based
-    /// on a document that has its current TTL.
+    /// The TTL of its lease in seconds, from its `cluster-node-timeout`; 0 if it is unknown. A member serves as a
+    /// primary only while the document in force has its TTL or a longer one.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub ttl: u64,
     /// Fields of newer versions.
@@ -125,6 +127,10 @@ pub struct Shard {
     /// The cause in words, for operators.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
+    /// The longest TTL, in seconds, of the nodes that CLUSTER FORGET has removed from this shard since its primary last
+    /// served; 0 if there are none. Such a node may be an earlier primary whose lease is still valid.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub former_ttl: u64,
     /// Fields of newer versions.
     #[serde(flatten)]
     pub other: Map<String, Value>,
@@ -291,6 +297,7 @@ impl Shard {
             durability: Durability::default(),
             cause: TermCause::Founded,
             why: String::new(),
+            former_ttl: 0,
             other: Map::new(),
         }
     }

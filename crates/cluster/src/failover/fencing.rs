@@ -1,7 +1,7 @@
 //! When a primary may serve. All times are milliseconds on the node's own clock, `CLOCK_BOOTTIME`, which keeps running
 //! while the machine is suspended.
 
-use crate::document::{Shard, TermCause, Topology};
+use crate::document::{Shard, TTL_SECONDS_MAX, TermCause, Topology};
 use crate::id::{Incarnation, NodeRun, ShardId, Term};
 
 /// The lease of a node, as the node sees it.
@@ -137,16 +137,19 @@ impl LeaseHorizon {
 }
 
 /// The longest TTL, in milliseconds, of a lease that an earlier primary of this shard may hold: that of any node that
-/// one of these documents has in the shard, and at least `own_ms`. The nodes may have different settings of
-/// `cluster-node-timeout`, for example while it is changed. `topologies` are the document that is being installed and
-/// the one before it. O(nodes of the shard).
+/// one of these documents has in the shard or has removed from it, and at least `own_ms`. The nodes may have different
+/// settings of `cluster-node-timeout`, for example while it is changed. `topologies` are the document that is being
+/// installed and the one before it. O(nodes of the shard).
 #[must_use]
 pub fn longest_ttl_ms(own_ms: u64, shard: ShardId, topologies: &[Option<&Topology>]) -> u64 {
     let ttls = topologies.iter().flatten().flat_map(|topology| {
-        let nodes = topology.shard(shard).into_iter().flat_map(Shard::nodes);
-        nodes.filter_map(|node| Some(topology.members.get(&node)?.ttl.saturating_mul(1000)))
+        let shard = topology.shard(shard);
+        let nodes = shard.into_iter().flat_map(Shard::nodes);
+        let ttls = nodes.filter_map(|node| Some(topology.members.get(&node)?.ttl));
+        ttls.chain(shard.map(|shard| shard.former_ttl))
     });
-    ttls.fold(own_ms, u64::max)
+    // A damaged document must not make the wait endless.
+    ttls.map(|ttl| ttl.min(TTL_SECONDS_MAX) * 1000).fold(own_ms, u64::max)
 }
 
 /// The last registration of a node that another node has seen. It may be outdated: the watch of registrations can be
@@ -179,6 +182,7 @@ pub struct NewTerm {
     pub ttl_ms: u64,
     /// Leases end by time, so a primary may have extended its own lease.
     pub has_expiring_leases: bool,
+    /// Another node may have been the primary: there are replicas, or some were removed.
     pub has_replicas: bool,
     /// The horizon, including this term.
     pub horizon: LeaseHorizon,
@@ -343,7 +347,10 @@ mod tests {
         assert_eq!((longest(&before, &now), longest(&now, &before)), (15_000, 15_000));
         set(&mut before, shard.primary, 3);
         set(&mut before, shard.replicas[0], u64::MAX);
-        assert_eq!(longest(&before, &now), u64::MAX);
+        assert_eq!(longest(&before, &now), TTL_SECONDS_MAX * 1000);
+        set(&mut before, shard.replicas[0], 0);
+        before.shards[0].former_ttl = 9;
+        assert_eq!(longest(&before, &now), 9_000, "a removed node");
     }
 
     #[test]

@@ -16,8 +16,8 @@
 //!   node that registers serves only after its change [`reassert`](crate::change::reassert) was committed.
 //! - After a forced promotion, the new primary waits until the lease of the previous primary must have ended. Every
 //!   node of the shard records this time, in case the new primary is lost before then.
-//! - A node serves only based on a document that has the TTL of its lease, so that these times can be computed from the
-//!   longest TTL of the shard's nodes ([`longest_ttl_ms`]).
+//! - A primary serves only while the document in force has the TTL of its lease or a longer one. The two waits above
+//!   and below are computed from the longest TTL in the shard ([`longest_ttl_ms`]).
 //! - A primary may serve without its coordinator for a limited window after it sent the data that every replica has
 //!   acknowledged. A promoted replica waits for the window and a margin after the last acknowledgement that it sent.
 

@@ -197,6 +197,9 @@ impl Node {
             // Every change raises the revision and the epoch by one.
             self.first_named = run.map(|run| (run, document.epoch.0));
         }
+        if self.must_record_ttl() {
+            self.lease = None;
+        }
         let has_new_term = before != (self.map.role(), self.map.own_shard());
         let Some(shard) = document.shard_of(self.run.node).filter(|_| has_new_term) else { return };
         // A restarted primary is in a later term than the one that this node knows, or in none.
@@ -220,7 +223,7 @@ impl Node {
             installed_ms,
             ttl_ms,
             has_expiring_leases: true,
-            has_replicas: !shard.replicas.is_empty(),
+            has_replicas: !shard.replicas.is_empty() || shard.former_ttl > 0,
             horizon: self.horizon,
             acks: self.acks,
             is_primary_restarted,
@@ -272,10 +275,21 @@ impl Node {
         oldest
     }
 
+    /// The TTL of this node in the document in force.
+    fn known_ttl_ms(&self) -> Option<u64> {
+        let known = self.installed.as_ref()?.members.get(&self.run.node)?;
+        Some(known.ttl * 1000)
+    }
+
     /// True if the document in force has another TTL of this node.
-    pub(crate) fn must_record_ttl(&self) -> bool {
-        let known = self.installed.as_ref().and_then(|it| it.members.get(&self.run.node));
-        known.is_some_and(|known| known.ttl != self.ttl_ms / 1000)
+    pub(crate) fn has_other_ttl(&self) -> bool {
+        self.known_ttl_ms().is_some_and(|known| known != self.ttl_ms)
+    }
+
+    /// True if this node is a primary, and the document in force has a shorter TTL of it.
+    fn must_record_ttl(&self) -> bool {
+        self.map.role() == MapRole::Primary
+            && self.known_ttl_ms().is_some_and(|known| known < self.ttl_ms)
     }
 
     /// Records a renewal that was sent at `sent_ms` on the node's clock.

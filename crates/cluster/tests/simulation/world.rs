@@ -361,12 +361,11 @@ impl World {
         }
         this_node.install(document.as_ref(), now_ms);
         this_node.renewed(sent_ms);
-        if this_node.must_record_ttl() {
-            return self.record_ttl(node);
-        }
         // A renewal need not bring a later document: the change of a planned switch may be lost or still under way.
         if this_node.must_reassert || this_node.handing_over.is_some() {
             self.reassert(node);
+        } else if this_node.has_other_ttl() {
+            self.record_ttl(node);
         }
     }
 
@@ -394,7 +393,9 @@ impl World {
         let change = ChangeId { writer: it.run, number: self.now_ms };
         // Every change raises the revision and the epoch by one.
         let expected = document.epoch.0;
-        let Ok(Some(document)) = reassert(document, change, it.run) else { return };
+        let Ok(Some(document)) = reassert(document, change, it.run, it.ttl_ms / 1000) else {
+            return;
+        };
         it.reassertion = Some(change);
         let request = Request { expected, document: Rc::new(document) };
         self.totals.reasserted += 1;

@@ -6,7 +6,7 @@ use crate::clients::flag;
 use crate::core::Core;
 use crate::core::conditions::{Condition, ConditionSet};
 use crate::core::memory_limit;
-use crate::core::pause::Paused;
+use crate::core::pause::{Hold, Paused};
 use crate::core::session::{Session, Stall};
 use crate::persistence::bgsave;
 use crate::replication::failover::FailoverPhase;
@@ -14,6 +14,7 @@ use crate::run::permission;
 use crate::run::repeated;
 use crate::run::route;
 use crate::script::invoked;
+use brisk_cluster::map::RouteError;
 use brisk_config::choice::Protection;
 use brisk_engine::args::PreparedKey;
 use brisk_engine::command::{Flags, Group, InMulti, Scope};
@@ -457,7 +458,18 @@ fn pause(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts<'_>
     };
     let exempt =
         session.record.has(flag::MONITOR | flag::REPLICA) || is_operator_request(session, row);
-    if waits && !exempt { Verdict::Wait(Stall::Paused) } else { Verdict::Pass }
+    if !waits || exempt {
+        return Verdict::Pass;
+    }
+    // A primary that cannot learn the outcome of a planned switch is fenced in the end. Commands without keys, which
+    // the check of slots does not reject, must not wait any longer either.
+    let is_fenced = || core.shared.cluster.state().is_some_and(|state| state.is_fenced());
+    if core.shared.conditions.is_held(Hold::Switch) && is_fenced() {
+        return Verdict::Refuse(CommandError::NotServed(
+            RouteError::ClusterDown.to_string().into(),
+        ));
+    }
+    Verdict::Wait(Stall::Paused)
 }
 
 /// Frees memory, unless eviction is left to the primary. Memory may still be short afterwards.

@@ -57,7 +57,8 @@ impl<'s> NodeView<'s> {
         let coordinator = config.cluster.cluster_coordinator.to_string_lossy();
         let kind = coordinator.split(':').next().unwrap_or_default().to_owned();
         let lease = self.state.lease_left_ms().map_or(-1, u64::cast_signed);
-        let ttl_ms = self.in_force.own.member.ttl.saturating_mul(1000);
+        let own_ttl_ms = self.in_force.own.member.ttl.saturating_mul(1000);
+        let ttl_ms = if self.state.is_static() { 0 } else { own_ttl_ms };
         let contact = self.state.coordinator_contact_age_ms().map_or(-1, u64::cast_signed);
         let controller = self.state.controller();
         let registered = self.node_states.values().filter(|node| node.is_alive).count();

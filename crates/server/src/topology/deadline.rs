@@ -83,7 +83,7 @@ impl LeaseDeadline {
         self.change(state, |times| times.serves_from_ms = times.serves_from_ms.max(from_ms));
     }
 
-    /// Makes this node stop serving until [`LeaseDeadline::resume`]. Renewals have no effect until then.
+    /// Makes this node stop serving until [`LeaseDeadline::resume`]. Renewals do not make it serve until then.
     pub(super) fn suspend(&self, state: &ClusterState) {
         self.change(state, |times| times.is_suspended = true);
     }
@@ -91,6 +91,11 @@ impl LeaseDeadline {
     /// Ends [`LeaseDeadline::suspend`].
     pub(super) fn resume(&self, state: &ClusterState) {
         self.change(state, |times| times.is_suspended = false);
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_suspended(&self) -> bool {
+        self.0.lock().even_poisoned().is_suspended
     }
 
     /// Publishes the deadline to the workers. Needed when the wait after a promotion is over.

@@ -11,13 +11,15 @@
 //!
 //! A renewal counts only after the newest document is installed. Otherwise this node could renew its lease and miss a
 //! forced promotion. A primary that registers again first reasserts its role. If a promotion was decided while the
-//! primary had no lease, the reassertion makes the promotion fail. A renewal also does not count until the document has
-//! this node's TTL.
+//! primary had no lease, the reassertion makes the promotion fail. A renewal of a primary also does not count while the
+//! document has a shorter TTL of this node.
 
 use super::coord::ErrorLog;
 use super::identity::to_coordinator;
 use super::watcher::{Installation, TopologyWatcher};
-use brisk_cluster::change::{ChangeError, Edit, correct_member, reassert, record_ttl};
+use brisk_cluster::change::{
+    ChangeError, Edit, clear_former_ttl, correct_member, reassert, record_ttl,
+};
 use brisk_cluster::document::Registration;
 use brisk_cluster::failover;
 use brisk_cluster::map::MapRole;
@@ -42,7 +44,7 @@ enum RenewalError {
     Coordinator(CoordinatorError),
     /// The newest document is not in force yet.
     Unfinished,
-    /// The coordinator did not confirm the address or the role.
+    /// The coordinator did not confirm the address, the role or the TTL.
     Reassertion(CommitError),
 }
 
@@ -101,6 +103,9 @@ impl LeaseKeeper {
         }
         if self.watcher.take_new_details() {
             self.announce();
+        }
+        if self.watcher.take_lacking_ttl() {
+            self.due_ms = 0;
         }
         self.keep();
         self.watcher.deadline.publish(self.watcher.state);
@@ -241,6 +246,9 @@ impl LeaseKeeper {
         let ttl_ms = lease.ttl.seconds().saturating_mul(1000);
         let renewed = failover::Lease { renewed_ms: sent_ms, ttl_ms };
         self.watcher.deadline.confirm(self.watcher.state, lease.expires_at.map(|_| renewed));
+        if !self.watcher.is_static() {
+            self.clear_former_ttl();
+        }
         Ok(())
     }
 
@@ -271,16 +279,40 @@ impl LeaseKeeper {
         }
     }
 
-    /// If the document has another TTL of this node, records the TTL in the document. Otherwise, the next primary would
-    /// not wait long enough for the end of this node's lease.
+    /// If the document has another TTL of this node, records the TTL in the document. Only a primary with a shorter TTL
+    /// in the document must succeed: the next primary would not wait long enough for the end of its lease.
     fn record_ttl(&self) -> Result<(), RenewalError> {
-        let (own, ttl) = (self.watcher.state.run().node, self.watcher.ttl.seconds());
-        let in_force = self.watcher.state.in_force();
-        let known = in_force.topology.as_deref().and_then(|topology| topology.members.get(&own));
-        if known.is_none_or(|known| known.ttl == ttl) {
+        let (own, ttl) = (self.watcher.state.run(), self.watcher.ttl.seconds());
+        let known = || {
+            let in_force = self.watcher.state.in_force();
+            in_force.topology.as_deref()?.members.get(&own.node).map(|member| member.ttl)
+        };
+        if known().is_none_or(|known| known == ttl) {
             return Ok(());
         }
-        self.commit(&|basis| record_ttl(basis.topology, basis.change, own, ttl))
+        let result = self.commit(&|basis| record_ttl(basis.topology, basis.change, own.node, ttl));
+        let is_primary = self.watcher.state.in_force().map.role() == MapRole::Primary;
+        if is_primary && known().is_some_and(|known| known < ttl) { result } else { Ok(()) }
+    }
+
+    /// If this node serves as a primary, removes the TTLs of removed nodes from its shard. A failure is repeated with
+    /// the next renewal.
+    fn clear_former_ttl(&self) {
+        let state = self.watcher.state;
+        let in_force = state.in_force();
+        let Some((shard, term)) = in_force.map.own_shard() else { return };
+        let topology = in_force.topology.as_deref();
+        let has_former = topology
+            .and_then(|topology| topology.shard(shard))
+            .is_some_and(|shard| shard.former_ttl > 0);
+        if !has_former || in_force.map.role() != MapRole::Primary || state.is_fenced() {
+            return;
+        }
+        let run = state.run();
+        let edit = |basis: &ChangeBasis<'_>| {
+            clear_former_ttl(basis.topology, basis.change, shard, term, run)
+        };
+        let _ = self.commit(&edit);
     }
 
     /// If this node is a primary that has just registered, commits a change that confirms its role.
@@ -288,8 +320,8 @@ impl LeaseKeeper {
         if self.watcher.state.in_force().map.role() != MapRole::Primary {
             return Ok(());
         }
-        let run = self.watcher.state.run();
-        let edit = |basis: &ChangeBasis<'_>| reassert(basis.topology, basis.change, run);
+        let (run, ttl) = (self.watcher.state.run(), self.watcher.ttl.seconds());
+        let edit = |basis: &ChangeBasis<'_>| reassert(basis.topology, basis.change, run, ttl);
         match self.commit(&edit) {
             // Another node is the primary by now. This node must not serve based on the earlier document.
             Err(RenewalError::Reassertion(CommitError::Refused(
@@ -317,7 +349,8 @@ impl LeaseKeeper {
                 return;
             }
             RenewalError::Reassertion(error) => {
-                self.errors.note(&format!("its address or role is not confirmed: {error}"));
+                self.errors
+                    .note(&format!("its address, role or TTL is not in the topology yet: {error}"));
                 return;
             }
         };

@@ -123,15 +123,6 @@ fn depart(watcher: &TopologyWatcher, until_ms: u64) -> bool {
     switch.run()
 }
 
-/// Settles a switch to `to` whose outcome is unknown.
-#[cfg(test)]
-pub(super) fn settle_switch(watcher: &TopologyWatcher, to: NodeRun) -> Result<(), String> {
-    let in_force = watcher.state.in_force();
-    let (shard, term) = in_force.map.own_shard().ok_or("this node is in no shard")?;
-    let (to_any, until, why) = (None, Instant::now(), "a test");
-    PlannedSwitch { watcher, shard, term, to: to_any, until, why }.settle(to)
-}
-
 /// A switch of the shard of which this node is the primary.
 struct PlannedSwitch<'f> {
     watcher: &'f TopologyWatcher,
@@ -430,7 +421,7 @@ impl PlannedSwitch<'_> {
         let (shared, state) = (self.watcher.shared, self.watcher.state);
         let deadline = &self.watcher.deadline;
         let suspended_from = Instant::now() + self.watcher.ttl.duration();
-        let mut is_logged = false;
+        let (mut is_logged, mut is_suspended) = (false, false);
         loop {
             if !self.is_primary() {
                 deadline.resume(state);
@@ -443,8 +434,8 @@ impl PlannedSwitch<'_> {
             if shared.process.shutdown.is_requested() || self.watcher.signal.is_stopped() {
                 return Err("the server is shutting down, and the outcome is unknown".to_owned());
             }
-            let run = state.run();
-            let edit = |basis: &ChangeBasis<'_>| reassert(basis.topology, basis.change, run);
+            let (run, ttl) = (state.run(), self.watcher.ttl.seconds());
+            let edit = |basis: &ChangeBasis<'_>| reassert(basis.topology, basis.change, run, ttl);
             match self.watcher.commit_within(SETTLE_MAX, &edit) {
                 Ok(()) => {
                     deadline.resume(state);
@@ -459,8 +450,14 @@ impl PlannedSwitch<'_> {
                 }
                 Err(_) => {}
             }
-            if Instant::now() >= suspended_from {
+            if !is_suspended && Instant::now() >= suspended_from {
+                is_suspended = true;
                 deadline.suspend(state);
+                let (shard, ttl) = (self.shard, self.watcher.ttl.seconds());
+                shared.log.warning(format_args!(
+                    "Cluster: shard {shard}: the outcome of the planned switch is still unknown after {ttl} s, so this \
+                     node serves nothing until the coordinator confirms a change"
+                ));
             }
             if state.is_fenced() {
                 // Waiting commands get the CLUSTERDOWN error.
@@ -493,4 +490,14 @@ impl PlannedSwitch<'_> {
 fn is_primary(state: &ClusterState, shard: ShardId, term: Term) -> bool {
     let map = &state.in_force().map;
     map.role() == MapRole::Primary && map.own_shard() == Some((shard, term))
+}
+
+/// Settles a switch to `to` whose outcome is unknown.
+#[cfg(test)]
+pub(super) fn settle_switch(watcher: &TopologyWatcher, to: NodeRun) -> Result<(), String> {
+    let in_force = watcher.state.in_force();
+    let (shard, term) = in_force.map.own_shard().ok_or("this node is in no shard")?;
+    let switch =
+        PlannedSwitch { watcher, shard, term, to: Some(to), until: Instant::now(), why: "" };
+    switch.settle(to)
 }

@@ -286,17 +286,34 @@ fn a_primary_that_was_replaced_while_it_registered_has_no_confirmed_lease() {
 
 #[test]
 fn a_renewal_does_not_count_before_the_document_has_the_ttl() {
-    let node = Node::with_document(2 * TTL, |own| Some(document(1, own, OTHER)));
-    node.watcher.install_without_workers();
-    let own = node.watcher.state.run().node;
-    let recorded = || node.watcher.state.in_force().topology.as_ref().unwrap().members[&own].ttl;
-    let mut lease = LeaseKeeper::new(&node.watcher);
+    let ttl = Duration::from_secs(600);
+    let node = Node::with_document(ttl, |own| Some(document(1, OTHER, own)));
+    let watcher = &node.watcher;
+    watcher.install_without_workers();
+    let own = watcher.state.run();
+    let recorded = || watcher.state.in_force().topology.as_ref().unwrap().members[&own.node].ttl;
+    let mut lease = LeaseKeeper::new(watcher);
     node.calls.rejects_changes.store(true, Ordering::SeqCst);
+    // The shorter TTL of a replica does no harm.
     lease.turn_now();
+    assert!(!node.is_fenced() && recorded() == TTL.as_secs());
+    // As the primary, the node serves nothing, from the moment at which it installs the document.
+    *node.calls.next_document.lock().unwrap() = Some(document(2, own, OTHER));
+    for _ in 0..2 {
+        watcher.install_newest(Duration::from_secs(10)).unwrap();
+    }
+    assert!(node.is_fenced() && watcher.deadline.lease().is_none());
+    lease.turn();
     assert!(node.is_fenced() && recorded() == TTL.as_secs());
     node.calls.rejects_changes.store(false, Ordering::SeqCst);
     lease.turn_now();
-    assert!(!node.is_fenced() && recorded() == 2 * TTL.as_secs());
+    assert!(watcher.deadline.lease().is_some() && recorded() == ttl.as_secs());
+}
+
+#[test]
+fn the_document_allows_the_longest_ttl_of_a_lease() {
+    let longest = LeaseTtl::at_least(Duration::MAX).seconds();
+    assert_eq!(brisk_cluster::document::TTL_SECONDS_MAX, longest);
 }
 
 #[test]
@@ -331,9 +348,9 @@ fn a_primary_that_does_not_learn_the_outcome_of_a_switch_stops_serving_after_one
         let watcher = Arc::clone(&watcher);
         move || switch::settle_switch(&watcher, OTHER)
     });
-    wait_until("the node to stop serving", || {
+    wait_until("the node to be suspended", || {
         lease.turn();
-        node.is_fenced()
+        watcher.deadline.is_suspended()
     });
     // Renewals still succeed, and change nothing.
     let before = node.calls.renewals();
@@ -342,7 +359,8 @@ fn a_primary_that_does_not_learn_the_outcome_of_a_switch_stops_serving_after_one
     node.calls.rejects_changes.store(false, Ordering::SeqCst);
     let outcome = settling.join().unwrap();
     assert_eq!(outcome, Err("the coordinator did not reply in time".to_owned()));
-    assert!(!node.is_fenced());
+    lease.turn_now();
+    assert!(!node.is_fenced() && !watcher.deadline.is_suspended());
 }
 
 #[test]

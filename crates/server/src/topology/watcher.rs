@@ -90,6 +90,8 @@ pub(super) struct TopologyWatcher {
     has_new_id: AtomicBool,
     /// True if changed settings have changed the registration.
     has_new_details: AtomicBool,
+    /// True if this node was fenced because the document has a shorter TTL of it.
+    lacks_ttl: AtomicBool,
     /// True if the watch has had no error since its last events, so that `registered` is current.
     pub(super) is_watch_sound: AtomicBool,
     /// True if the coordinator had no space for the last write.
@@ -174,6 +176,7 @@ impl TopologyWatcher {
             is_vacant: AtomicBool::new(true),
             has_new_id: AtomicBool::new(false),
             has_new_details: AtomicBool::new(false),
+            lacks_ttl: AtomicBool::new(false),
             is_watch_sound: AtomicBool::new(false),
             is_coordinator_full: AtomicBool::new(false),
             has_lost_lease: AtomicBool::new(false),
@@ -331,6 +334,28 @@ impl TopologyWatcher {
         self.write_nodes_file();
         self.has_new_id.store(true, Ordering::SeqCst);
         self.lease_signal.wake();
+    }
+
+    /// Returns true once after this node was fenced because the document has a shorter TTL of it.
+    pub(super) fn take_lacking_ttl(&self) -> bool {
+        self.lacks_ttl.swap(false, Ordering::SeqCst)
+    }
+
+    /// Fences this node if the document that is being installed names it as a primary with a shorter TTL than that of
+    /// its lease. `brisk-lease` then records the TTL before the next renewal counts.
+    fn check_ttl(&self, topology: &Topology) {
+        let own = self.state.run();
+        let is_primary =
+            topology.shard_of(own.node).and_then(Shard::primary_run).is_some_and(|run| run == own);
+        let known = topology.members.get(&own.node).map(|member| member.ttl);
+        if self.has_expiring_leases()
+            && is_primary
+            && known.is_some_and(|known| known < self.ttl.seconds())
+        {
+            self.deadline.fence(self.state);
+            self.lacks_ttl.store(true, Ordering::SeqCst);
+            self.lease_signal.wake();
+        }
     }
 
     /// Returns true once after this node got another id.
@@ -501,6 +526,7 @@ impl TopologyWatcher {
         let own_before =
             before.map.own_shard().map(|(shard, term)| (before.map.role(), shard, term));
         // Do this before the document is in force, because from then on this node may serve.
+        self.check_ttl(&topology);
         let has_ended_acks = self.note_term(&topology, &before);
         let own = self.own();
         let own_next = topology.shard_of(own.id);
@@ -586,7 +612,7 @@ impl TopologyWatcher {
             installed_ms,
             ttl_ms,
             has_expiring_leases: self.has_expiring_leases(),
-            has_replicas: !shard.replicas.is_empty(),
+            has_replicas: !shard.replicas.is_empty() || shard.former_ttl > 0,
             horizon: *horizon,
             acks: SentAcks {
                 started_ms,

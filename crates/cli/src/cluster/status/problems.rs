@@ -25,7 +25,7 @@ impl ClusterFacts {
         problems
     }
 
-    /// One line for each lack of redundancy, and for each node that is not used.
+    /// One line for each lack of redundancy, for each node that is not used, and for different timeouts.
     pub(super) fn warnings(&self, is_tls: bool) -> Vec<String> {
         let mut warnings = Vec::new();
         for primary in self.primaries().filter(|node| !node.line.slots.is_empty()) {
@@ -175,8 +175,8 @@ impl NodeFacts {
         }
         if cluster.is("cluster_fenced", "1") {
             problems.push(
-                "it is fenced: it serves no requests until it renews its lease, or, after its promotion, until an \
-                 earlier primary can no longer serve"
+                "it is fenced: it serves no requests until it renews its lease, until an earlier primary can no longer \
+                 serve (after its promotion), or until it learns the outcome of a planned switch"
                     .to_owned(),
             );
         }
@@ -297,8 +297,8 @@ mod tests {
             [
                 "no node reaches the coordinator",
                 "h:1: its cluster_state is fail",
-                "h:1: it is fenced: it serves no requests until it renews its lease, or, after its promotion, until an \
-                 earlier primary can no longer serve",
+                "h:1: it is fenced: it serves no requests until it renews its lease, until an earlier primary can no \
+                 longer serve (after its promotion), or until it learns the outcome of a planned switch",
                 "h:1: it acts as a replica, but the topology lists it as a primary",
                 "h:3: this replica cannot be reached: Connection refused",
             ]

@@ -170,7 +170,7 @@ pub(super) fn not_executed(shared: &Shared, mut lacks_db: bool) -> impl FnMut(&[
 }
 
 pub(super) fn selects(row: &Row) -> bool {
-    row.name == "select"
+    row.spec.in_multi == InMulti::Selects
 }
 
 /// True if the command begins a transaction.

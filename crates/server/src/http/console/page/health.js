@@ -103,7 +103,7 @@ function cluster({ cluster: info }, add) {
   if (info.get('cluster_state') !== 'ok') add(BAD, `The cluster is down: ${format.count(Number(info.get('cluster_slots_assigned')))} of 16,384 slots are assigned.`, 'nodes');
   const missing = Number(info.get('cluster_known_nodes')) - Number(info.get('cluster_registered_nodes'));
   if (missing > 0) add(WARN, `${format.plural(missing, 'node')} of the cluster not running.`, 'nodes');
-  if (info.get('cluster_fenced') === '1') add(BAD, 'This node is fenced: it has lost its lease and serves no keys.', 'nodes');
+  if (info.get('cluster_fenced') === '1') add(BAD, 'This node is fenced: it serves no keys, because its lease may have ended or another primary may serve.', 'nodes');
 }
 
 function load(store, watch, add) {

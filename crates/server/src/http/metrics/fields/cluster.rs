@@ -53,7 +53,7 @@ pub(super) const CLUSTER: &[Row] = &[
         Gauge,
         "cluster_fenced",
         "brisk_cluster_fenced",
-        "1: this node serves no keys because its lease may have ended.",
+        "1: this node serves no keys, because its lease may have ended or another primary may serve.",
     ),
     row(Gauge, "cluster_migrations", "brisk_cluster_migrations", "Slot migrations in progress."),
 ];
