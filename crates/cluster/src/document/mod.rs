@@ -128,7 +128,7 @@ pub struct Shard {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
     /// The longest TTL, in seconds, of the nodes that CLUSTER FORGET has removed from this shard since its primary last
-    /// served; 0 if there are none. Such a node may be an earlier primary whose lease is still valid.
+    /// served; 0 if there are none. A removed node may be an earlier primary whose lease is still valid.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub former_ttl: u64,
     /// Fields of newer versions.
@@ -306,6 +306,13 @@ impl Shard {
     #[must_use]
     pub fn has(&self, node: NodeId) -> bool {
         self.primary == node || self.replicas.contains(&node)
+    }
+
+    /// True if a node other than the primary may have been the primary before: there are replicas, or CLUSTER FORGET
+    /// has removed one since the primary last served.
+    #[must_use]
+    pub const fn has_or_had_replicas(&self) -> bool {
+        !self.replicas.is_empty() || self.former_ttl > 0
     }
 
     /// The primary and the replicas.

@@ -182,8 +182,8 @@ pub struct NewTerm {
     pub ttl_ms: u64,
     /// Leases end by time, so a primary may have extended its own lease.
     pub has_expiring_leases: bool,
-    /// Another node may have been the primary: there are replicas, or some were removed.
-    pub has_replicas: bool,
+    /// See [`Shard::has_or_had_replicas`].
+    pub has_or_had_replicas: bool,
     /// The horizon, including this term.
     pub horizon: LeaseHorizon,
     /// The acknowledgements that the node has sent. It sends no more.
@@ -213,7 +213,9 @@ pub fn serves_from_ms(term: &NewTerm) -> u64 {
     let from_ms = match term.cause {
         TermCause::Forced => term.horizon.0,
         TermCause::Failover if term.has_expiring_leases => after_acks_ms(term.is_primary_restarted),
-        TermCause::Resumed if term.has_expiring_leases && term.has_replicas => after_acks_ms(false),
+        TermCause::Resumed if term.has_expiring_leases && term.has_or_had_replicas => {
+            after_acks_ms(false)
+        }
         TermCause::Founded | TermCause::Failover | TermCause::Planned | TermCause::Resumed => 0,
     };
     from_ms.max(term.installed_ms)
@@ -272,7 +274,7 @@ mod tests {
             installed_ms: 10_000,
             ttl_ms: 5_000,
             has_expiring_leases: true,
-            has_replicas: true,
+            has_or_had_replicas: true,
             horizon: LeaseHorizon::at_start(1_000, 5_000),
             acks: SentAcks { started_ms: 1_000, last_ms: 9_000, earlier_ms: 8_000 },
             is_primary_restarted: false,
@@ -320,7 +322,7 @@ mod tests {
         let acks = SentAcks { started_ms: 1_000, last_ms: 1_000, earlier_ms: 1_000 };
         let restarted = NewTerm { acks, ..resumed };
         assert_eq!(serves_from_ms(&restarted), 1_000 + 5_700);
-        assert_eq!(serves_from_ms(&NewTerm { has_replicas: false, ..resumed }), 2_000);
+        assert_eq!(serves_from_ms(&NewTerm { has_or_had_replicas: false, ..resumed }), 2_000);
         // Promoted after the restart: the process has acknowledged data of the previous primary in the meantime.
         assert_eq!(serves_from_ms(&resumed), 9_000 + 3_200);
         let acks = SentAcks { last_ms: 1_000, earlier_ms: 9_500, ..acks };

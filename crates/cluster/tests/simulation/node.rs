@@ -223,7 +223,7 @@ impl Node {
             installed_ms,
             ttl_ms,
             has_expiring_leases: true,
-            has_replicas: !shard.replicas.is_empty() || shard.former_ttl > 0,
+            has_or_had_replicas: shard.has_or_had_replicas(),
             horizon: self.horizon,
             acks: self.acks,
             is_primary_restarted,

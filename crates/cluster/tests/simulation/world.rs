@@ -148,7 +148,7 @@ pub(crate) struct World {
     loss: CoordinatorLoss,
     settings: FailoverSettings,
     /// Each process gets a TTL at random.
-    has_ttls: bool,
+    has_random_ttls: bool,
     now_ms: u64,
     random: Random,
     queue: BTreeMap<(u64, u64), Event>,
@@ -169,9 +169,9 @@ impl World {
             _ => CoordinatorLoss::Availability,
         };
         let settings = settings((seed / 2).is_multiple_of(3));
-        let has_ttls = seed % 5 == 4;
+        let has_random_ttls = seed % 5 == 4;
         let nodes = (1..=NODES).map(|n| {
-            let ttl_ms = ttl_ms(has_ttls, &mut random);
+            let ttl_ms = ttl_ms(has_random_ttls, &mut random);
             let error = random.below(20_000) as i64 - 10_000;
             let mut bytes = [0; 20];
             bytes[0] = n;
@@ -190,7 +190,7 @@ impl World {
             seed,
             loss,
             settings,
-            has_ttls,
+            has_random_ttls,
             now_ms: 0,
             random,
             queue: BTreeMap::new(),
@@ -280,7 +280,7 @@ impl World {
             }
             Event::End(node) => self.nodes[node].is_up = false,
             Event::Restart { node, keeps_data } => {
-                let ttl_ms = ttl_ms(self.has_ttls, &mut self.random);
+                let ttl_ms = ttl_ms(self.has_random_ttls, &mut self.random);
                 self.nodes[node].restart(keeps_data, self.now_ms, ttl_ms);
             }
             Event::Replicate => self.replicate(),
@@ -701,8 +701,8 @@ impl World {
 }
 
 /// The TTL of a new process.
-fn ttl_ms(has_ttls: bool, random: &mut Random) -> u64 {
-    if has_ttls { *random.pick(&TTLS_MS) } else { TTL_MS }
+fn ttl_ms(has_random_ttls: bool, random: &mut Random) -> u64 {
+    if has_random_ttls { *random.pick(&TTLS_MS) } else { TTL_MS }
 }
 
 fn change_of(writer: usize, number: u64) -> ChangeId {

@@ -612,7 +612,7 @@ impl TopologyWatcher {
             installed_ms,
             ttl_ms,
             has_expiring_leases: self.has_expiring_leases(),
-            has_replicas: !shard.replicas.is_empty() || shard.former_ttl > 0,
+            has_or_had_replicas: shard.has_or_had_replicas(),
             horizon: *horizon,
             acks: SentAcks {
                 started_ms,
