@@ -287,9 +287,9 @@ fn a_stopped_memory_scan_continues() {
     let Some(mut console) = Console::open("http", launch) else { return };
     console.wait_until_live();
     let mut client = console.server.connect();
-    assert_eq!(client.cmd("DEBUG POPULATE 199999").text(), "OK");
+    assert_eq!(client.cmd("DEBUG POPULATE 49999").text(), "OK");
     client.call(&[b"SET".as_slice(), b"biggest", &vec![b'x'; 1 << 20]]);
-    console.browser.wait_for(&format!("{}.startsWith('200')", value_of("Keys")));
+    console.browser.wait_for(&format!("{}.startsWith('50')", value_of("Keys")));
     console.view("Memory");
     console.browser.choose(LOAD, "9");
     console.browser.click("main button", Some("Scan"));
@@ -299,7 +299,7 @@ fn a_stopped_memory_scan_continues() {
     console.browser.wait_for("shows('main .note', 'stopped: ') && find('main button', 'Continue')");
     console.browser.choose(LOAD, "0");
     console.browser.click("main button", Some("Continue"));
-    console.browser.wait_for("shows('main .note', 'complete: 200,000 keys')");
+    console.browser.wait_for("shows('main .note', 'complete: 50,000 keys')");
     console.browser.wait_for("shows('main tbody tr:first-child', 'biggest')");
     console.close();
 }

@@ -125,7 +125,10 @@ fn a_node_that_hangs_delays_no_other_node() {
         run(async {
             let db = connect(&cluster).await;
             let key = cluster.key_of(0, 0);
-            db.set(&key, 1).await.unwrap();
+            // The replica must have the value, because the primary will be replaced.
+            let mut primary = cluster.node(0).connect();
+            assert_eq!(primary.cmd(&format!("SET {key} 1")).text(), "OK");
+            assert_eq!(primary.cmd("WAIT 1 0").integer(), 1);
             cluster.node(0).signal("STOP");
             let (hung, waiting) = (db.clone(), key.clone());
             let waiting = tokio::spawn(async move {

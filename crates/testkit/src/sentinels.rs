@@ -122,7 +122,7 @@ impl Sentinels {
         })
     }
 
-    /// Requests a failover to a replica, and waits until the sentinel has chosen the replica.
+    /// Requests a failover to a replica, and waits until the sentinel reports another primary.
     #[track_caller]
     pub fn hand_over(&self) {
         let mut conn = self.connect(0);
@@ -131,21 +131,17 @@ impl Sentinels {
             |state: &Reply| ["ip", "port"].map(|name| state.field(name).map(Reply::to_string));
         let former = address(&state());
         let mut requests = self.connect(0);
-        wait_until("the sentinel to choose a replica", || {
+        wait_until("the sentinel to report another primary", || {
             let state = state();
             if address(&state) != former {
                 return true;
             }
-            match state.field("failover-state").map(Reply::text).as_deref() {
-                // For a while after a failover, a sentinel rejects requests for another one. If it has no recent state
-                // of a replica, it ends the failover.
-                None => {
-                    requests.cmd(&format!("SENTINEL FAILOVER {SERVICE}"));
-                    false
-                }
-                Some("wait_start" | "select_slave") => false,
-                Some(_) => true,
+            // For a while after a failover, a sentinel rejects requests for another one. If it has no recent state of a
+            // replica, or if the replica is promoted too late, it ends the failover.
+            if state.field("failover-state").is_none() {
+                requests.cmd(&format!("SENTINEL FAILOVER {SERVICE}"));
             }
+            false
         });
     }
 
