@@ -107,6 +107,34 @@ pub(crate) fn epoll_wait(
     }
 }
 
+/// Like [`epoll_wait`], with a timeout of less than a second that is not rounded to milliseconds. Fails
+/// on kernels before Linux 5.11, and in sandboxes that do not know the call.
+pub(crate) fn epoll_wait_ns(
+    epoll: BorrowedFd<'_>,
+    events: &mut [libc::epoll_event],
+    timeout_ns: u32,
+) -> io::Result<usize> {
+    let max = i32::try_from(events.len()).unwrap_or(i32::MAX);
+    let timeout = libc::timespec { tv_sec: 0, tv_nsec: i64::from(timeout_ns) };
+    let no_mask = std::ptr::null::<libc::sigset_t>();
+    // SAFETY: invariant 1. The kernel does not read a null mask.
+    let count = unsafe {
+        libc::syscall(
+            libc::SYS_epoll_pwait2,
+            epoll.as_raw_fd(),
+            events.as_mut_ptr(),
+            max,
+            &raw const timeout,
+            no_mask,
+            0usize,
+        )
+    };
+    match check(count as libc::c_int) {
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
+        count => count.map(|count| usize::try_from(count).unwrap_or(0)),
+    }
+}
+
 /// Returns the size of a memory page in bytes.
 pub fn page_bytes() -> u64 {
     // SAFETY: this call takes a number and no memory.
