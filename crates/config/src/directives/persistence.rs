@@ -64,8 +64,10 @@ pub(super) const SNAPSHOTS: &[Directive] = &[
     })
     .about("Name of the snapshot file in dir.")
     .protected(),
-    Directive::switch("rdbcompression", "yes", field!(persistence.rdbcompression))
-        .about("Compress strings in snapshots."),
+    Directive::switch("rdbcompression", "yes", field!(persistence.rdbcompression)).about(
+        "Compress strings in snapshots. A snapshot that is sent to replicas without a file is only \
+             compressed while the replicas receive it more slowly than it is written.",
+    ),
     Directive::switch("rdbchecksum", "yes", field!(persistence.rdbchecksum))
         .about("Write a checksum at the end of snapshots, and verify it when one is loaded.")
         .immutable(),

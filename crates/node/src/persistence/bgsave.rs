@@ -5,6 +5,7 @@
 //! portions between commands. A separate thread writes the emitted entries.
 
 use super::disk::System;
+use super::pace::WriterPace;
 use super::snapshot::{self, Head};
 use super::state::{Ended, Running};
 use crate::core::Core;
@@ -207,8 +208,8 @@ pub fn refuses_writes(shared: &Shared, config: &Settings) -> bool {
 
 /// Writes the file and logs the result.
 fn write(shared: &Shared, config: &Config, head: &Head, snapshot: &Snapshot) -> Ended {
-    let wrote = |keys| snapshot::delay(config, keys, || snapshot.is_over());
-    match snapshot::write_file(&System, config, head, snapshot, wrote) {
+    let mut pace = WriterPace::new(shared, config, snapshot);
+    match snapshot::write_file(&System, config, head, snapshot, |keys| pace.after(keys)) {
         Ok(()) => {
             shared.log.notice(format_args!("DB saved on disk"));
             shared.log.notice(format_args!("Background saving terminated with success"));

@@ -12,6 +12,7 @@
 //! | `bgsave` | snapshots that are taken while commands run |
 //! | `snapshot` | the dataset as an RDB file |
 //! | `aof` | the append-only file, and replies that wait for it |
+//! | `pace` | limits the CPU time of the threads that write snapshots |
 //! | `loading` | loading the dataset from files |
 //! | `replace` | replaces a file atomically |
 //! | `disk` | the file system calls, which tests can make fail |
@@ -24,6 +25,7 @@ pub mod bgsave;
 pub mod disk;
 pub mod ending;
 pub mod loading;
+pub(crate) mod pace;
 pub mod replace;
 #[cfg(test)]
 mod simulated;

@@ -1,8 +1,10 @@
 //! Point-in-time snapshots of the whole dataset as RDB files: `dbfilename` in `dir`. `loading::rdb` loads them.
 
 use super::disk::{Disk, System, nameless};
+use super::pace::WriterPace;
 use super::replace::{Failure, Target, replace};
 use crate::core::Core;
+use crate::core::shared::Shared;
 use crate::script::libraries::Set;
 use brisk_config::{Config, os_reason};
 use brisk_engine::DbNumber;
@@ -92,7 +94,7 @@ pub(super) fn write_file<D: Disk>(
     let [_, temporary] = temporary_names();
     replace(disk, target(config, &temporary), |file| {
         let mut out = head.begin(file);
-        snapshot.write(&mut out, wrote)?;
+        snapshot.write(&mut out, || true, wrote)?;
         out.finish().map(|_| ())
     })
 }
@@ -100,6 +102,7 @@ pub(super) fn write_file<D: Disk>(
 /// Writes a snapshot in progress to an unnamed file, for replicas. The file disappears when the process ends, even if
 /// it crashes.
 pub(crate) fn write_nameless(
+    shared: &Shared,
     config: &Config,
     head: &Head,
     snapshot: &Snapshot,
@@ -111,7 +114,7 @@ pub(crate) fn write_nameless(
         dir: dir.display().to_string(),
         reason: os_reason(&error),
     })?;
-    write_to(file, config, head, snapshot)
+    write_to(file, (shared, config), head, snapshot, || true)
 }
 
 /// Writes a snapshot without keys to `out`.
@@ -119,16 +122,18 @@ pub(crate) fn write_without_keys<W: Write>(out: W, head: &Head) -> io::Result<()
     head.begin(out).finish()?.flush()
 }
 
-/// Writes a snapshot in progress to `out` and returns the output.
+/// Writes a snapshot in progress to `out` and returns the output. `has_time` is explained at [`Snapshot::write`].
 pub(crate) fn write_to<W: Write>(
     out: W,
-    config: &Config,
+    (shared, config): (&Shared, &Config),
     head: &Head,
     snapshot: &Snapshot,
+    has_time: impl Fn() -> bool,
 ) -> Result<W, Failure> {
     let written = (|| {
         let mut out = head.begin(out);
-        snapshot.write(&mut out, |keys| delay(config, keys, || snapshot.is_over()))?;
+        let mut pace = WriterPace::new(shared, config, snapshot);
+        snapshot.write(&mut out, has_time, |keys| pace.after(keys))?;
         let mut out = out.finish()?;
         out.flush()?;
         Ok(out)

@@ -12,7 +12,8 @@
 //! The snapshot is written to an unnamed file, which is sent when it is complete. With `repl-diskless-sync`, if all
 //! replicas accept a mark at the end, the snapshot is written to a pipe and sent at the same time. This needs no disk,
 //! but changes are kept in memory until the slowest replica has received the snapshot. If the changes take too much
-//! memory, the next snapshot is written to a file first.
+//! memory, the next snapshot is written to a file first. Strings that are sent directly are compressed only while the
+//! network or a replica is slower than the writer, because otherwise the copy would take longer.
 //!
 //! A replica that wants no keys needs no snapshot of the dataset, and gets a snapshot without keys immediately.
 //!
@@ -194,7 +195,7 @@ fn write(
     let log = &shared.log;
     let written = match transfer.pipe() {
         Some(pipe) => write_to(pipe, shared, (config, head), snapshot),
-        None => snapshot::write_nameless(config, head, snapshot)
+        None => snapshot::write_nameless(shared, config, head, snapshot)
             .map_err(|failure| failure.to_string())
             .and_then(|file| SnapshotFile::new(file).map_err(|error| error.to_string()))
             .map(TransferOutcome::File),
@@ -229,7 +230,9 @@ fn write_to(
     let is_over = || snapshot.is_over();
     let wake = |worker: usize| shared.mailboxes.send(worker, Message::ContinueFullSyncs);
     let out = PipeWriter::new(pipe, &is_over, &wake);
-    snapshot::write_to(out, config, head, snapshot).map_err(|failure| failure.to_string())?;
+    let has_time = || pipe.is_half_full();
+    snapshot::write_to(out, (shared, config), head, snapshot, has_time)
+        .map_err(|failure| failure.to_string())?;
     pipe.finish();
     Ok(TransferOutcome::Streamed)
 }

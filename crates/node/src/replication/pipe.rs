@@ -135,6 +135,11 @@ impl SnapshotPipe {
         PipeRead::Block(block)
     }
 
+    /// True if the slowest replica is behind by half of the pipe, so it receives more slowly than the writer writes.
+    pub(super) fn is_half_full(&self) -> bool {
+        self.state.lock().even_poisoned().bytes > HELD_BYTES_MAX / 2
+    }
+
     /// Bytes of memory in use.
     pub fn bytes(&self) -> u64 {
         self.state.lock().even_poisoned().bytes as u64

@@ -40,6 +40,13 @@ const NODE_BYTES: usize = 8 << 10;
 /// Receives encoded bytes. A sink cannot report errors here; its creator checks them later.
 pub trait Sink {
     fn put(&mut self, bytes: &[u8]);
+
+    /// Receives the encoded length of a string and the string, which is to be compressed later
+    /// ([`Encoder::defer_compression`]).
+    fn put_compressible(&mut self, length: &[u8], string: &[u8]) {
+        self.put(length);
+        self.put(string);
+    }
 }
 
 impl Sink for Vec<u8> {
@@ -48,23 +55,59 @@ impl Sink for Vec<u8> {
     }
 }
 
+/// When strings that are long enough are compressed with LZF.
+#[derive(Debug, Clone, Copy)]
+enum Compression {
+    Never,
+    /// When they are encoded, if this saves bytes.
+    Now,
+    /// When the content of the sink is written to a file.
+    Later,
+}
+
 /// Writes values into a sink.
 #[derive(Debug)]
 pub struct Encoder<S> {
     sink: S,
-    compresses: bool,
+    compression: Compression,
     block: Vec<u8>,
+}
+
+/// An encoded length: the array's first bytes.
+pub(super) fn length_code(length: u64) -> ([u8; 9], usize) {
+    let mut code = [0; 9];
+    let len = if length < 1 << 6 {
+        code[0] = length as u8;
+        1
+    } else if length < 1 << 14 {
+        code[..2].copy_from_slice(&(length as u16 | 1 << 14).to_be_bytes());
+        2
+    } else if let Ok(length) = u32::try_from(length) {
+        code[0] = 0x80;
+        code[1..5].copy_from_slice(&length.to_be_bytes());
+        5
+    } else {
+        code[0] = 0x81;
+        code[1..].copy_from_slice(&length.to_be_bytes());
+        9
+    };
+    (code, len)
 }
 
 impl<S: Sink> Encoder<S> {
     pub fn new(sink: S) -> Self {
-        Encoder { sink, compresses: true, block: Vec::new() }
+        Encoder { sink, compression: Compression::Now, block: Vec::new() }
     }
 
     /// Turns the compression of strings on or off. It is on by default, and applies if it saves
     /// bytes.
     pub fn set_compression(&mut self, on: bool) {
-        self.compresses = on;
+        self.compression = if on { Compression::Now } else { Compression::Never };
+    }
+
+    /// Passes strings that may be compressed to [`Sink::put_compressible`].
+    pub fn defer_compression(&mut self) {
+        self.compression = Compression::Later;
     }
 
     pub fn into_sink(self) -> S {
@@ -99,17 +142,8 @@ impl<S: Sink> Encoder<S> {
 
     /// Writes a length or another unsigned number.
     pub fn length(&mut self, length: u64) {
-        if length < 1 << 6 {
-            self.sink.put(&[length as u8]);
-        } else if length < 1 << 14 {
-            self.sink.put(&(length as u16 | 1 << 14).to_be_bytes());
-        } else if let Ok(length) = u32::try_from(length) {
-            self.sink.put(&[0x80]);
-            self.sink.put(&length.to_be_bytes());
-        } else {
-            self.sink.put(&[0x81]);
-            self.sink.put(&length.to_be_bytes());
-        }
+        let (code, len) = length_code(length);
+        self.sink.put(&code[..len]);
     }
 
     /// Writes a string in its shortest encoding. O(length).
@@ -118,17 +152,29 @@ impl<S: Sink> Encoder<S> {
             if let Some(number) = parse_i64(string).and_then(|n| i32::try_from(n).ok()) {
                 return self.small_int(number);
             }
-        } else if string.len() > UNCOMPRESSED_MAX && self.compresses {
-            self.block.clear();
-            let len_max = string.len() - SAVING_MIN;
-            if lzf::compress(string, len_max, &mut self.block).is_some() {
-                let block = std::mem::take(&mut self.block);
-                self.lzf_string(&block, string.len());
-                self.block = block;
-                return;
+        } else if string.len() > UNCOMPRESSED_MAX {
+            match self.compression {
+                Compression::Never => {}
+                Compression::Now => return self.compressed_string(string),
+                Compression::Later => {
+                    let (code, len) = length_code(string.len() as u64);
+                    return self.sink.put_compressible(&code[..len], string);
+                }
             }
         }
         self.raw_string(string);
+    }
+
+    /// Writes a string compressed, if this saves bytes.
+    fn compressed_string(&mut self, string: &[u8]) {
+        self.block.clear();
+        let len_max = string.len() - SAVING_MIN;
+        if lzf::compress(string, len_max, &mut self.block).is_none() {
+            return self.raw_string(string);
+        }
+        let block = std::mem::take(&mut self.block);
+        self.lzf_string(&block, string.len());
+        self.block = block;
     }
 
     fn raw_string(&mut self, string: &[u8]) {

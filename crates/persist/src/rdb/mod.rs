@@ -37,6 +37,7 @@ mod block;
 mod compact;
 pub mod dump;
 mod encode;
+mod entries;
 mod input;
 mod load;
 mod primitive;
@@ -52,6 +53,7 @@ mod zipmap;
 
 pub use block::{BlockEntries, BlockEntry, EntryContent, RdbBlock};
 pub use encode::{Encoder, Sink, kind_of, version_of, version_of_kind};
+pub use entries::EncodedEntries;
 pub use reader::{Checksum, FilePart, KeyMetadata, RdbEntry, RdbEvent, RdbReader, ReadContext};
 pub use split::{RdbPiece, RdbSplitter};
 pub use strings::Strings;

@@ -1,6 +1,7 @@
 //! Writes a whole RDB file to any writer.
 
 use super::encode::{Encoder, Sink, kind_of};
+use super::entries::EncodedEntries;
 use super::opcode;
 use super::reader::KeyMetadata;
 use super::value::Value;
@@ -72,8 +73,13 @@ impl<W: Write> RdbWriter<W> {
     /// Leaves strings uncompressed: `rdbcompression no`.
     #[must_use]
     pub fn without_compression(mut self) -> Self {
-        self.encoder.set_compression(false);
+        self.set_compression(false);
         self
+    }
+
+    /// Turns the compression of the following strings on or off. It is on by default.
+    pub fn set_compression(&mut self, on: bool) {
+        self.encoder.set_compression(on);
     }
 
     /// Writes a metadata field of the file.
@@ -118,9 +124,10 @@ impl<W: Write> RdbWriter<W> {
         &mut self.encoder
     }
 
-    /// Writes entries that were encoded elsewhere, each begun by [`Encoder::begin_entry`].
-    pub fn encoded(&mut self, entries: &[u8]) {
-        self.encoder.sink().put(entries);
+    /// Writes entries that were encoded elsewhere, each begun by [`Encoder::begin_entry`], and
+    /// compresses their strings unless compression is off.
+    pub fn encoded(&mut self, entries: &EncodedEntries) {
+        entries.write(&mut self.encoder);
     }
 
     /// Returns the number of bytes written so far.

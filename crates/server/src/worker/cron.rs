@@ -35,9 +35,18 @@ const OWN_KEYS_PER_CYCLE: usize = 1000;
 /// The interval between the starts of two cycles over all slots.
 const EXPIRE_PERIOD_NS: u64 = 100_000_000;
 /// The length of one slice of the walk for a snapshot.
-const WALK_SLICE_NS: u64 = 200_000;
-/// Pause between two slices of a worker that has commands to execute. A worker without commands continues immediately.
-const WALK_PAUSE_NS: u64 = 1_200_000;
+const WALK_SLICE_NS: u64 = 100_000;
+/// The pause between two slices is the sum of this and of the time that the worker has spent on anything else since the
+/// previous slice, but at most [`WALK_PAUSE_MAX_NS`]. The system's timers add about 50 µs. So a worker without commands
+/// spends two fifths of its time on the walk, and leaves the CPU to other threads and processes in between. A worker
+/// without idle time spends 5 % of it.
+const WALK_PAUSE_NS: u64 = 100_000;
+const WALK_PAUSE_MAX_NS: u64 = 1_900_000;
+/// The length of one slice of a comparison, or of the restart of access clocks.
+const SLICE_NS: u64 = 200_000;
+/// Pause between two slices of a comparison on a worker that has commands to execute. A worker without commands
+/// continues immediately.
+const COMPARE_PAUSE_NS: u64 = 1_200_000;
 /// Pause between two slices of the restart of access clocks, so that it takes at most a third of
 /// the time.
 const CLOCK_PAUSE_NS: u64 = 400_000;
@@ -66,8 +75,8 @@ pub struct Cron {
     /// When the walk for the snapshot in progress continues; `None` if there is none.
     next_walk: Option<u64>,
     walker: SnapshotWalker,
-    /// The number of commands that had been executed before the last slice of the walk.
-    commands_walked: u64,
+    /// The worker's time spent in rounds before the last slice of the walk, plus the duration of that slice.
+    worked_ns: u64,
     /// When the restart of access clocks continues; `None` if there is none in progress.
     next_clocks: Option<u64>,
     clock_walker: ClockWalker,
@@ -310,12 +319,13 @@ impl Cron {
         let more = || clock.ns(clock.ticks().wrapping_sub(begin)) < slice_ns;
         let walked = self.walker.walk(&core.shared.keyspace, &core.env, more);
         core.free_garbage();
-        let commands = core.stats().commands_processed.get();
-        let is_busy = commands != std::mem::replace(&mut self.commands_walked, commands);
-        let end = now + clock.ns(clock.ticks().wrapping_sub(begin));
+        let ns = clock.ns(clock.ticks().wrapping_sub(begin));
+        let worked = core.stats().round_ns.get();
+        let worked_since =
+            worked.saturating_sub(std::mem::replace(&mut self.worked_ns, worked + ns));
+        let end = now + ns;
         self.next_walk = match walked {
-            WalkOutcome::Part if !is_busy => Some(end),
-            WalkOutcome::Part => Some(end + WALK_PAUSE_NS),
+            WalkOutcome::Part => Some(end + (WALK_PAUSE_NS + worked_since).min(WALK_PAUSE_MAX_NS)),
             WalkOutcome::Waits => Some(end + WALK_WAIT_NS),
             WalkOutcome::Nothing => None,
         };
@@ -329,7 +339,7 @@ impl Cron {
         }
         let clock = core.clock;
         let begin = clock.ticks();
-        let more = || clock.ns(clock.ticks().wrapping_sub(begin)) < WALK_SLICE_NS;
+        let more = || clock.ns(clock.ticks().wrapping_sub(begin)) < SLICE_NS;
         let is_complete = self.clock_walker.walk(&core.shared.keyspace, &core.env, more);
         let end = now + clock.ns(clock.ticks().wrapping_sub(begin));
         self.next_clocks = (!is_complete).then_some(end + CLOCK_PAUSE_NS);
@@ -346,14 +356,14 @@ impl Cron {
         }
         let clock = core.clock;
         let begin = clock.ticks();
-        let more = || clock.ns(clock.ticks().wrapping_sub(begin)) < WALK_SLICE_NS;
+        let more = || clock.ns(clock.ticks().wrapping_sub(begin)) < SLICE_NS;
         let compared = self.comparer.advance(core, more);
         let commands = core.stats().commands_processed.get();
         let is_busy = commands != std::mem::replace(&mut self.commands_compared, commands);
         let end = now + clock.ns(clock.ticks().wrapping_sub(begin));
         self.next_compare = match compared {
             Compared::Part if !is_busy => Some(end),
-            Compared::Part => Some(end + WALK_PAUSE_NS),
+            Compared::Part => Some(end + COMPARE_PAUSE_NS),
             Compared::Waits => Some(end + WALK_WAIT_NS),
             Compared::Nothing => None,
         };

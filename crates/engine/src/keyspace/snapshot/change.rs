@@ -1,7 +1,6 @@
 //! The hook that runs before every change.
 
 use super::Snapshot;
-use super::output::Emitted;
 use super::progress::SlotProgress;
 use crate::env::Env;
 use crate::keyspace::{DbIndex, DbSlot, Entry, EntryRef, Key, Keyspace, SlotGuard, SlotId};
@@ -10,8 +9,9 @@ use brisk_resp::slot::key_slot;
 use brisk_structures::entry::ValueRef;
 use std::sync::Arc;
 
-/// Slots with at most this many keys are emitted on first access, if all keys are small.
-const WHOLE_KEYS_MAX: usize = 64;
+/// Slots with at most this many keys are emitted on first access, if all keys are small. With a higher limit, commands
+/// that access random keys would emit most of a dataset within a fraction of a second.
+const WHOLE_KEYS_MAX: usize = 8;
 /// Maximum total size of these keys in bytes.
 const WHOLE_BYTES_MAX: usize = 32 << 10;
 
@@ -29,7 +29,7 @@ impl Change<'_> {
     #[inline(always)]
     pub(in crate::keyspace) fn preserve(self, guard: &mut SlotGuard<'_>, hash: u64, key: &[u8]) {
         if guard.stamp() != self.keyspace.snapshots.stamp() {
-            self.preserve_owed(guard, hash, key, Emitted::Changes);
+            self.preserve_owed(guard, hash, key, false);
         }
     }
 
@@ -42,20 +42,20 @@ impl Change<'_> {
         key: &[u8],
     ) {
         if guard.stamp() != self.keyspace.snapshots.stamp() {
-            self.preserve_owed(guard, hash, key, Emitted::Leaves);
+            self.preserve_owed(guard, hash, key, true);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn preserve_owed(self, guard: &mut SlotGuard<'_>, hash: u64, key: &[u8], how: Emitted) {
+    fn preserve_owed(self, guard: &mut SlotGuard<'_>, hash: u64, key: &[u8], leaves: bool) {
         let place = (self.db, SlotId::new(key_slot(key)));
-        let leaving = (how == Emitted::Leaves).then_some(key);
+        let leaving = leaves.then_some(key);
         let Some((snapshot, mut progress)) = self.begin_slot(guard, place, leaving) else { return };
         if progress.settle(hash)
             && let Some(entry) = guard.table().find(hash, key)
         {
-            self.emit(&snapshot, &mut progress, &EntryRef(entry), how);
+            self.emit(&snapshot, &mut progress, &EntryRef(entry), leaves);
         }
         snapshot.progresses.put(place, progress);
     }
@@ -82,7 +82,7 @@ impl Change<'_> {
         let Some(snapshot) = self.keyspace.snapshots.covering(self.env, slot) else { return };
         let Some(mut progress) = snapshot.progresses.take((self.db, slot)) else { return };
         if progress.settle(hash) {
-            self.emit(&snapshot, &mut progress, &EntryRef(entry.into()), Emitted::Leaves);
+            self.emit(&snapshot, &mut progress, &EntryRef(entry.into()), true);
         }
         snapshot.progresses.put((self.db, slot), progress);
     }
@@ -113,8 +113,7 @@ impl Change<'_> {
         if progress.emitted == 0 && progress.settled.is_empty() && is_small(guard) {
             guard.table().for_each(|entry| {
                 let leaves = leaving.is_some_and(|key| key == entry.key());
-                let how = if leaves { Emitted::Leaves } else { Emitted::Changes };
-                self.emit(&snapshot, &mut progress, &EntryRef(entry), how);
+                self.emit(&snapshot, &mut progress, &EntryRef(entry), leaves);
             });
             guard.set_stamp(snapshots.stamp());
             snapshot.finish(&progress);
@@ -128,11 +127,11 @@ impl Change<'_> {
         snapshot: &Arc<Snapshot>,
         progress: &mut SlotProgress,
         entry: &EntryRef<'_>,
-        how: Emitted,
+        leaves: bool,
     ) {
         progress.emitted += 1;
         let mut buffers = self.env.snapshot_buffers.borrow_mut();
-        buffers.of(snapshot).add(progress.origin, entry, self.env, how);
+        buffers.of(snapshot).add(progress.origin, entry, self.env, leaves);
     }
 }
 

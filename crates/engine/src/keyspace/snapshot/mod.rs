@@ -58,7 +58,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering}
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Walkers wait while more bytes than this are encoded but not yet written.
+/// Walkers wait while more bytes than this are encoded but not yet written, or more than a quarter of the limit.
+pub const WALKED_BYTES_MAX: u64 = 8 << 20;
+/// The writer is behind while more bytes than this are encoded but not yet written, or more than half of the limit.
+/// Then it does not compress.
 const QUEUE_BYTES_MAX: u64 = 64 << 20;
 /// Interval at which the waiting writer checks whether the snapshot was given up.
 const WRITER_WAIT: Duration = Duration::from_millis(100);
@@ -110,8 +113,7 @@ impl Snapshots {
 /// How keys are written.
 #[derive(Debug, Clone, Copy)]
 pub struct SnapshotOptions {
-    /// True if walkers compress strings. Entries emitted before a change are never compressed,
-    /// because a command waits.
+    /// True if the writer compresses strings, unless it falls behind.
     pub compresses: bool,
     /// Maximum number of bytes that are encoded but not yet written. If there are more, the snapshot
     /// is given up.
@@ -340,13 +342,15 @@ impl Snapshot {
     }
 
     /// Writes the entries as they are emitted, until all are written. Runs on a thread for which no
-    /// walker waits. `wrote` is called after every few keys. O(all data).
+    /// walker waits. `has_time` returns false if compressing the next entries would take longer than writing more
+    /// bytes. `wrote` is called after every few keys. O(all data).
     ///
     /// # Errors
     /// Returns the writer's error, or the reason why the snapshot was given up. The caller then ends the snapshot.
     pub fn write<W: Write>(
         &self,
         out: &mut RdbWriter<W>,
+        has_time: impl Fn() -> bool,
         mut wrote: impl FnMut(u64),
     ) -> io::Result<()> {
         let mut db = None;
@@ -361,6 +365,8 @@ impl Snapshot {
         while self.keys_written() < self.keys() {
             for piece in self.queue.take(WRITER_WAIT) {
                 let weight = piece.weight();
+                let compresses = self.options.compresses && !self.is_writer_behind() && has_time();
+                out.set_compression(compresses);
                 let written = self.write_piece(piece, &mut db, out);
                 self.queue.forget(&weight);
                 self.written.fetch_add(written, Ordering::Relaxed);
@@ -377,6 +383,21 @@ impl Snapshot {
         out.check()
     }
 
+    /// Returns the number of bytes that are encoded but not yet written. Large values count as a fixed amount.
+    pub fn bytes_waiting(&self) -> u64 {
+        self.queue.bytes()
+    }
+
+    /// True if walkers must wait for the writer.
+    fn is_congested(&self) -> bool {
+        self.queue.bytes_held() > WALKED_BYTES_MAX.min(self.options.queue_bytes_max / 4)
+    }
+
+    /// True if commands emit entries faster than the writer writes them. Walkers already wait.
+    fn is_writer_behind(&self) -> bool {
+        self.queue.bytes() > QUEUE_BYTES_MAX.min(self.options.queue_bytes_max / 2)
+    }
+
     /// Returns the number of keys.
     fn write_piece<W: Write>(
         &self,
@@ -387,7 +408,7 @@ impl Snapshot {
         if db.replace(piece.db()) != Some(piece.db()) {
             out.select_db(u64::from(piece.db().number()));
         }
-        piece.write(out)
+        piece.write(out, &self.queue)
     }
 
     fn check(&self) -> io::Result<()> {

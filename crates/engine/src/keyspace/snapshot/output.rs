@@ -6,7 +6,7 @@ use crate::env::Env;
 use crate::keyspace::{DbIndex, EntryRef, evict};
 use crate::types::Value;
 use crate::types::dump::Dumpable;
-use brisk_persist::rdb::{Encoder, KeyMetadata, RdbWriter};
+use brisk_persist::rdb::{EncodedEntries, Encoder, KeyMetadata, RdbWriter};
 use brisk_structures::poison::EvenPoisoned;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,6 +18,8 @@ use std::time::Duration;
 const ENCODED_BYTES_MAX: usize = 16 << 10;
 /// Encoded entries are handed to the writer when they reach this size.
 const PIECE_BYTES: usize = 64 << 10;
+/// Maximum number of written buffers that are kept for further entries. Fresh memory costs more than encoding into it.
+const SPARE_BUFFERS_MAX: usize = 16;
 /// Number of bytes that a shared value counts as in the queue, regardless of its size. Its parts
 /// belong to the dataset until a command changes them.
 const SHARED_BYTES: u64 = 64 << 10;
@@ -38,20 +40,9 @@ pub(crate) fn notes(entry: &EntryRef<'_>, env: &Env) -> KeyMetadata {
     }
 }
 
-/// Why an entry is emitted.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Emitted {
-    /// By a walker.
-    AtLeisure { compresses: bool },
-    /// The entry, or another in its slot, is about to be changed: a command waits.
-    Changes,
-    /// Like `Changes`, but the entry is about to leave the dataset.
-    Leaves,
-}
-
 /// The writer's input: entries of one database.
 pub(super) enum Piece {
-    Encoded { db: DbIndex, keys: u64, bytes: Vec<u8> },
+    Encoded { db: DbIndex, keys: u64, entries: EncodedEntries },
     Shared { db: DbIndex, key: Box<[u8]>, notes: KeyMetadata, value: Value, kept: SharedBytes },
 }
 
@@ -72,7 +63,7 @@ impl Piece {
 
     fn bytes(&self) -> u64 {
         match self {
-            Piece::Encoded { bytes, .. } => bytes.capacity() as u64,
+            Piece::Encoded { entries, .. } => entries.allocated_bytes() as u64,
             Piece::Shared { .. } => SHARED_BYTES,
         }
     }
@@ -96,10 +87,13 @@ impl Piece {
     }
 
     /// Returns the number of keys.
-    pub(super) fn write<W: Write>(self, out: &mut RdbWriter<W>) -> u64 {
+    pub(super) fn write<W: Write>(self, out: &mut RdbWriter<W>, queue: &SnapshotQueue) -> u64 {
         let keys = self.keys();
         match self {
-            Piece::Encoded { bytes, .. } => out.encoded(&bytes),
+            Piece::Encoded { entries, .. } => {
+                out.encoded(&entries);
+                queue.keep_buffer(entries);
+            }
             Piece::Shared { key, notes, value, .. } => {
                 let value = Dumpable::of_value(&value);
                 value.write(out.begin_entry(value.kind(), &key, notes));
@@ -124,6 +118,8 @@ pub(super) struct SnapshotQueue {
     /// The maximum of [`SnapshotQueue::bytes_kept`] so far.
     peak: AtomicU64,
     closed: AtomicBool,
+    /// Empty buffers.
+    spare: Mutex<Vec<EncodedEntries>>,
 }
 
 /// The amounts to subtract after a piece was written.
@@ -146,6 +142,24 @@ impl SnapshotQueue {
             pieces.push(piece);
             self.changed.notify_one();
         }
+    }
+
+    /// Keeps the memory of written entries.
+    fn keep_buffer(&self, mut entries: EncodedEntries) {
+        if entries.allocated_bytes() < PIECE_BYTES {
+            return;
+        }
+        entries.clear();
+        let mut spare = self.spare.lock().even_poisoned();
+        if spare.len() < SPARE_BUFFERS_MAX && !self.is_closed() {
+            spare.push(entries);
+        }
+    }
+
+    /// An empty buffer for entries.
+    fn buffer(&self) -> EncodedEntries {
+        let spare = self.spare.lock().even_poisoned().pop();
+        spare.unwrap_or_else(|| EncodedEntries::with_capacity(PIECE_BYTES + PIECE_BYTES / 8))
     }
 
     /// Takes all pieces. Returns none after the timeout `wait`.
@@ -195,6 +209,7 @@ impl SnapshotQueue {
         self.closed.store(true, Ordering::Relaxed);
         drop(std::mem::take(&mut *pieces));
         drop(pieces);
+        self.spare.lock().even_poisoned().clear();
         self.changed.notify_all();
     }
 
@@ -253,17 +268,19 @@ pub(super) struct SnapshotBuffer {
     snapshot: Arc<Snapshot>,
     db: DbIndex,
     keys: u64,
-    encoder: Encoder<Vec<u8>>,
+    encoder: Encoder<EncodedEntries>,
 }
 
 impl SnapshotBuffer {
     fn new(snapshot: Arc<Snapshot>) -> SnapshotBuffer {
-        SnapshotBuffer {
-            snapshot,
-            db: DbIndex::default(),
-            keys: 0,
-            encoder: Encoder::new(Vec::new()),
+        let mut encoder = Encoder::new(EncodedEntries::default());
+        // The writer compresses, because this thread serves clients.
+        if snapshot.options.compresses {
+            encoder.defer_compression();
+        } else {
+            encoder.set_compression(false);
         }
+        SnapshotBuffer { snapshot, db: DbIndex::default(), keys: 0, encoder }
     }
 
     /// Number of encoded bytes.
@@ -271,11 +288,11 @@ impl SnapshotBuffer {
         self.encoder.sink().len()
     }
 
-    /// Emits an entry of a held slot.
-    pub(super) fn add(&mut self, db: DbIndex, entry: &EntryRef<'_>, env: &Env, how: Emitted) {
+    /// Emits an entry of a held slot. `leaves` is true if the entry is about to leave the dataset.
+    pub(super) fn add(&mut self, db: DbIndex, entry: &EntryRef<'_>, env: &Env, leaves: bool) {
         let notes = notes(entry, env);
         if let Some(value) = entry.object().filter(|value| is_large(value)) {
-            let kept = SharedBytes { bytes: about_bytes(value), is_last: how == Emitted::Leaves };
+            let kept = SharedBytes { bytes: about_bytes(value), is_last: leaves };
             let (key, value) = (Box::from(entry.key()), value.clone());
             return self.put(Piece::Shared { db, key, notes, value, kept });
         }
@@ -288,7 +305,6 @@ impl SnapshotBuffer {
         }
         self.keys += 1;
         let value = entry.dumpable();
-        self.encoder.set_compression(how == Emitted::AtLeisure { compresses: true });
         self.encoder.begin_entry(value.kind(), entry.key(), notes);
         value.write(&mut self.encoder);
         if self.len() >= PIECE_BYTES {
@@ -302,17 +318,14 @@ impl SnapshotBuffer {
             return;
         }
         let keys = std::mem::take(&mut self.keys);
-        let bytes = if self.len() < PIECE_BYTES / 2 {
+        let entries = if self.len() < PIECE_BYTES / 2 {
             // At the end of a turn, most of the buffer may be unused. A copy of the right size is
             // queued, so that the queue does not consist mostly of unused memory.
-            let bytes = self.encoder.sink().as_slice().into();
-            self.encoder.sink().clear();
-            bytes
+            self.encoder.sink().take_compact()
         } else {
-            let room = Vec::with_capacity(PIECE_BYTES + PIECE_BYTES / 8);
-            std::mem::replace(self.encoder.sink(), room)
+            std::mem::replace(self.encoder.sink(), self.snapshot.queue.buffer())
         };
-        self.put(Piece::Encoded { db: self.db, keys, bytes });
+        self.put(Piece::Encoded { db: self.db, keys, entries });
         // This comes after queuing the piece, so a thread that sees no open buffer finds the piece in the queue or
         // already counted.
         self.snapshot.open_buffers.fetch_sub(1, Ordering::SeqCst);

@@ -63,7 +63,7 @@ impl Taken {
         let own = Arc::clone(&snapshot);
         let writer = spawn(move || {
             let mut out = RdbWriter::new(Vec::new(), VERSION_FIELD_TTL);
-            own.write(&mut out, |_| ())?;
+            own.write(&mut out, || true, |_| ())?;
             out.finish()
         });
         Taken { snapshot, want, writer }
@@ -354,7 +354,7 @@ fn a_writer_that_is_too_slow_ends_the_snapshot_and_nothing_else() {
         db.check(&format!("APPEND {{t}}{number} y"), "(integer) 4001");
     }
     let mut out = RdbWriter::new(Vec::new(), VERSION_FIELD_TTL);
-    let error = snapshot.write(&mut out, |_| ()).unwrap_err();
+    let error = snapshot.write(&mut out, || true, |_| ()).unwrap_err();
     assert!(error.to_string().starts_with("the disk, or a replica, is too slow"), "{error}");
     db.keyspace().end_snapshot(&snapshot);
     db.check("DBSIZE", "(integer) 300").invariants();

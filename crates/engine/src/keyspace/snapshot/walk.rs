@@ -4,9 +4,8 @@
 //! commands have moved to before the walk's position (SWAPDB) are visited by the next pass. After a pass without a slot
 //! that owes entries, nothing more can be emitted. All keys are then in the writer's queue, or some are missing.
 
-use super::output::Emitted;
+use super::Snapshot;
 use super::progress::SlotProgress;
-use super::{QUEUE_BYTES_MAX, Snapshot};
 use crate::env::{Env, Garbage};
 use crate::keyspace::{DbNumber, DbSlot, EntryRef, Keyspace};
 use crate::types::Value;
@@ -115,7 +114,7 @@ impl SnapshotWalker {
 impl Walk {
     fn step(&mut self, keyspace: &Keyspace, env: &Env) -> WalkOutcome {
         let snapshot = &self.snapshot;
-        if snapshot.queue.bytes_held() > QUEUE_BYTES_MAX.min(snapshot.options.queue_bytes_max / 2) {
+        if snapshot.is_congested() {
             return WalkOutcome::Waits;
         }
         if step_detached(keyspace, env, snapshot) {
@@ -212,7 +211,6 @@ fn bite(
 ) -> bool {
     let mut buffers = env.snapshot_buffers.borrow_mut();
     let output = buffers.of(snapshot);
-    let how = Emitted::AtLeisure { compresses: snapshot.options.compresses };
     let (mut keys, mut bytes) = (0, 0);
     while keys < BITE_KEYS && bytes < BITE_BYTES {
         let before = output.len();
@@ -221,7 +219,7 @@ fn bite(
             keys += 1;
             if settled.is_empty() || !settled.contains(&keyspace.hasher().hash(entry.key())) {
                 *emitted += 1;
-                output.add(*origin, &EntryRef(entry), env, how);
+                output.add(*origin, &EntryRef(entry), env, false);
             }
         });
         // If the buffer is shorter than before, it was handed over in the meantime. Then a whole

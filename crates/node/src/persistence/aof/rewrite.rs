@@ -20,8 +20,9 @@ use crate::core::Core;
 use crate::core::shared::Shared;
 use crate::persistence::bgsave::{self, JobStart};
 use crate::persistence::disk::{Disk, System};
+use crate::persistence::pace::WriterPace;
 use crate::persistence::replace::Stepwise;
-use crate::persistence::snapshot::{Head, delay};
+use crate::persistence::snapshot::Head;
 use brisk_config::{Config, os_reason};
 use brisk_engine::effect::Hooks;
 use brisk_engine::keyspace::Snapshot;
@@ -260,7 +261,8 @@ fn write_base(
     manifest.retire_increments(usize::from(increment.is_some()));
     let written = files::write_base(&System, home, &manifest, style, |file| {
         let mut out = head.begin(file);
-        snapshot.write(&mut out, |keys| delay(config, keys, || snapshot.is_over()))?;
+        let mut pace = WriterPace::new(shared, config, snapshot);
+        snapshot.write(&mut out, || true, |keys| pace.after(keys))?;
         out.finish().map(|_| ())
     });
     written.map_err(|failure| failure.to_string())?;
