@@ -4,12 +4,13 @@
 //! |---|---|
 //! | `primary` | CPU time of a primary per SET, with one replica that only reads |
 //! | `replica` | CPU time of a replica per SET, with a primary that only sends |
+//! | `single` | CPU time of a replica per SET, with a primary that has one client |
 //! | `behind` | the lag of a replica of a primary with two workers |
 //! | `sync` | a full copy: its duration, and the waits of the primary's clients in the meantime |
 //! | `stalled` | memory for replicas that do not read |
 //! | `promotion` | from REPLICAOF NO ONE to the first write |
 //!
-//! In the first two parts, the other end is this program ([`ends`]), so both servers are measured alike.
+//! In the parts `primary` and `replica`, the other end is this program ([`ends`]), so both servers are measured alike.
 
 mod ends;
 mod stream;
@@ -74,9 +75,10 @@ fn start(launch: Launch) -> Result<Server> {
 /// Runs all parts, or one with `--part`.
 pub(crate) fn replication(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     type Part = fn(&Setup<'_>, &mut Report) -> Result<()>;
-    let parts: [(&str, Part); 6] = [
+    let parts: [(&str, Part); 7] = [
         ("primary", stream::primary),
         ("replica", stream::replica),
+        ("single", stream::single),
         ("behind", stream::behind),
         ("sync", sync::sync),
         ("stalled", stalled),

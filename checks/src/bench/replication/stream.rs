@@ -5,10 +5,11 @@ use super::{SIDES, Side, follow, number, request_replication, start};
 use crate::bench::Setup;
 use crate::bench::load::{Lines, Run, by_turns};
 use crate::bench::report::{Limit, Report, Row, median};
-use crate::bench::sides::{SERVER_CPU, load_from_here};
+use crate::bench::sides::{LOAD_CPU, SERVER_CPU, load_from_here};
 use anyhow::{Context, Result, ensure};
 use brisk_testkit::random::Random;
 use brisk_testkit::server::{Server, cpu_ns};
+use brisk_testkit::wait::holds_within;
 use brisk_testkit::words::encode;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,6 +22,8 @@ const KEYS: u64 = 100_000;
 const COST_MAX: f64 = 0.5;
 /// SETs per system call of the simulated primary, and the total number of SETs.
 const SHAPES: [(usize, u64); 3] = [(1, 400_000), (16, 1_000_000), (500, 2_000_000)];
+/// Total number of SETs of the single client.
+const SINGLE_SETS: u64 = 150_000;
 /// The lag limit of a replica that keeps up: it must have executed everything within this time after the load.
 const BEHIND_MS_MAX: f64 = 100.0;
 const CAUGHT_UP_WITHIN: Duration = Duration::from_secs(60);
@@ -130,6 +133,59 @@ fn applied(
         sending.join().map_err(|_| anyhow::anyhow!("the primary panicked"))?
     })?;
     Ok(cpu_ns(server.pid()).saturating_sub(before) as f64 / 1000.0 / operations as f64)
+}
+
+/// CPU time of a replica per SET if one client of a primary sends one SET at a time. Both replicas have a primary of
+/// the peer. The primary and its client share a CPU.
+pub(super) fn single(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
+    let [_, peer] = SIDES;
+    let pairs: Vec<(Server, Server)> = SIDES
+        .iter()
+        .map(|side| {
+            let (primary, replica) =
+                (peer.start_on(setup, LOAD_CPU)?, side.start_on(setup, SERVER_CPU)?);
+            follow(&replica, &primary)?;
+            Ok((primary, replica))
+        })
+        .collect::<Result<_>>()?;
+    let operations = setup.scaled(SINGLE_SETS);
+    let mut found: [Vec<(f64, f64)>; 2] = [Vec::new(), Vec::new()];
+    for round in 0..setup.rounds {
+        for at in 0..pairs.len() {
+            let at = (at + round) % pairs.len();
+            let (primary, replica) = &pairs[at];
+            let (before, begun) = (cpu_ns(replica.pid()), Instant::now());
+            let mut load = Command::new("taskset");
+            load.args(["-c", &LOAD_CPU.to_string(), "redis-benchmark", "-q", "-c", "1"]);
+            load.args(["-p", &primary.port().to_string(), "-n", &operations.to_string()]);
+            let output = load.args(["-r", &KEYS.to_string()]).args(SET).output()?;
+            ensure!(output.status.success(), "redis-benchmark failed");
+            let seconds = begun.elapsed().as_secs_f64();
+            let end = number(primary, "master_repl_offset")?;
+            let has_all = || number(replica, "slave_repl_offset").is_ok_and(|at| at >= end);
+            ensure!(holds_within(CAUGHT_UP_WITHIN, has_all), "the replica is behind");
+            let cpu = cpu_ns(replica.pid()).saturating_sub(before) as f64;
+            found[at].push((cpu / 1000.0 / operations as f64, operations as f64 / seconds));
+        }
+    }
+    let middle = |side: usize, metric: fn(&(f64, f64)) -> f64| {
+        median(&found[side].iter().map(metric).collect::<Vec<_>>())
+    };
+    report.add(Row {
+        what: "replica, SET, one client".to_owned(),
+        unit: "CPU µs/op",
+        ours: middle(0, |one| one.0),
+        theirs: Some(middle(1, |one| one.0)),
+        limit: Limit::Ratio(COST_MAX),
+    });
+    report.add(Row {
+        what: "the primary meanwhile, SET, one client".to_owned(),
+        unit: "SET/s",
+        ours: middle(0, |one| one.1),
+        theirs: Some(middle(1, |one| one.1)),
+        limit: Limit::None,
+    });
+    Ok(())
 }
 
 /// The results of a primary and its replica under full load.

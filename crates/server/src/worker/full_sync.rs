@@ -22,7 +22,7 @@ use std::sync::atomic::Ordering;
 /// The number of bytes of a snapshot that are read from its file at a time.
 const PIECE_BYTES: usize = 256 << 10;
 /// A replica's output contains at most this many bytes of the snapshot, plus one piece.
-const AHEAD_BYTES_MAX: usize = 1 << 20;
+const AHEAD_BYTES_MAX: usize = 256 << 10;
 
 /// The next step for a replica.
 enum Step {

@@ -40,10 +40,6 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Instant;
 
-/// The file is synced each time this many bytes were written. Otherwise the kernel would write the whole file in one
-/// burst.
-const SYNC_BYTES: u64 = 8 << 20;
-
 /// The position of the dataset: the id of a history and an offset.
 type Position = (String, Offset);
 
@@ -175,14 +171,10 @@ fn receive_file(
     };
     let name = format!("temp-thread-{}.rdb", std::process::id());
     let mut file = disk::nameless(config.process.dir.as_path(), &name).map_err(cannot)?;
-    let mut unsynced = 0;
+    // The file is never synced: it has no name, so no restart can use it. If there is enough memory, it is loaded and
+    // freed before the kernel writes any of it to the disk.
     while let Some(part) = payload.next()? {
         file.write_all(&part).map_err(cannot)?;
-        unsynced += part.len() as u64;
-        if unsynced >= SYNC_BYTES {
-            file.sync_data().map_err(cannot)?;
-            unsynced = 0;
-        }
     }
     file.rewind().map_err(cannot)?;
     Ok(file)

@@ -75,9 +75,8 @@ const ACK_WAIT_MAX: Duration = Duration::from_millis(2);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// If more parts of the stream than this arrive within [`PARTS_SPAN`], parts are gathered. Each part wakes this thread
-/// and the worker, which usually costs more than executing the part. A client that uses WAIT after each of its writes
-/// causes 36 parts (measured). That client must not wait longer, so parts are not gathered at that rate.
-const PARTS_MAX: u32 = 64;
+/// and the worker, which usually costs more than executing the part.
+const PARTS_MAX: u32 = 8;
 const PARTS_SPAN: Duration = Duration::from_millis(1);
 /// Parts are gathered for this long. Then their rate is measured again.
 const GATHERED_FOR: Duration = Duration::from_millis(10);
@@ -85,6 +84,9 @@ const GATHERED_FOR: Duration = Duration::from_millis(10);
 const GATHER: Duration = Duration::from_micros(200);
 /// A larger part is not gathered.
 const SMALL_PART_BYTES_MAX: usize = 16 << 10;
+/// How a primary requests an acknowledgement. A client waits for it, so no parts are gathered for some time.
+const REQUESTED: &[u8] = b"*3\r\n$8\r\nREPLCONF\r\n$6\r\nGETACK\r\n$1\r\n*\r\n";
+const HURRIED_FOR: Duration = Duration::from_millis(100);
 
 /// Starts the thread that follows the primary at `address`. The thread ends when the upstream's generation is no
 /// longer `generation`.
@@ -347,7 +349,7 @@ impl UpstreamThread {
             if let Some(part) = part {
                 client.bytes_in.fetch_add(part.len() as u64, Ordering::Relaxed);
                 client.last_active_ms.store(unix_ms(), Ordering::Relaxed);
-                let gathers = pace.gathers(part.len(), began.elapsed());
+                let gathers = pace.gathers(&part, began.elapsed());
                 upstream.note_read(upstream.read_offset().saturating_add(part.len() as u64));
                 while !environment.wait(ACK_PERIOD, &mut |most| stream.wait_for_room(most)) {
                     if !self.is_wanted() {
@@ -429,24 +431,33 @@ struct Pace {
     /// Parts since `begun`.
     parts: u32,
     gathers: bool,
+    /// No parts are gathered before this time.
+    hurried_until: Duration,
 }
 
 impl Pace {
-    /// Notes a part of this size. Returns true if the thread should wait a little before it reads more.
-    fn gathers(&mut self, bytes: usize, now: Duration) -> bool {
-        if bytes > SMALL_PART_BYTES_MAX {
+    /// Notes a part. Returns true if the thread should wait a little before it reads more.
+    fn gathers(&mut self, part: &[u8], now: Duration) -> bool {
+        if part.ends_with(REQUESTED) {
+            self.hurried_until = now + HURRIED_FOR;
+        }
+        if part.len() > SMALL_PART_BYTES_MAX {
             return false;
         }
         self.parts += 1;
         let since = now.saturating_sub(self.begun);
         if self.gathers {
             if since >= GATHERED_FOR {
-                *self = Pace { begun: now, parts: 1, gathers: false };
+                self.begin(now, false);
             }
         } else if self.parts > PARTS_MAX {
-            *self = Pace { begun: now, parts: 1, gathers: since < PARTS_SPAN };
+            self.begin(now, since < PARTS_SPAN);
         }
-        self.gathers
+        self.gathers && now >= self.hurried_until
+    }
+
+    fn begin(&mut self, now: Duration, gathers: bool) {
+        (self.begun, self.parts, self.gathers) = (now, 1, gathers);
     }
 }
 
@@ -523,22 +534,28 @@ mod tests {
     fn parts_are_gathered_while_many_small_parts_arrive() {
         let mut pace = Pace::default();
         let mut now = Duration::ZERO;
-        let mut come = |count: u32, bytes: usize, apart: Duration| {
+        let mut come = |count: u32, part: &[u8], apart: Duration| {
             let gathered = (0..count).filter(|_| {
                 now += apart;
-                pace.gathers(bytes, now)
+                pace.gathers(part, now)
             });
             gathered.count() as u32
         };
         let fast = PARTS_SPAN / PARTS_MAX / 2;
-        assert_eq!(come(10 * PARTS_MAX, 100, 3 * fast), 0);
-        assert_eq!(come(10 * PARTS_MAX, SMALL_PART_BYTES_MAX + 1, fast), 0);
+        let (small, large) = ([b'.'; 100], vec![b'.'; SMALL_PART_BYTES_MAX + 1]);
+        assert_eq!(come(10 * PARTS_MAX, &small, 3 * fast), 0);
+        assert_eq!(come(10 * PARTS_MAX, &large, fast), 0);
         // After the slow phase, parts up to the limit pass, and all later parts are gathered for a while.
-        let looks = come(2 * PARTS_MAX, 100, fast);
+        let looks = come(2 * PARTS_MAX, &small, fast);
         assert!((1..=PARTS_MAX).contains(&looks), "{looks}");
-        assert!(come(100, 100, GATHERED_FOR / 100) >= 90);
+        assert!(come(100, &small, GATHERED_FOR / 100) >= 90);
+        // A client waits for an acknowledgement.
+        assert_eq!(come(1, REQUESTED, fast), 0);
+        let hurried = HURRIED_FOR.div_duration_f64(fast) as u32;
+        assert_eq!(come(hurried - 1, &small, fast), 0);
+        assert!(come(2 * PARTS_MAX, &small, fast) >= PARTS_MAX);
         // Gathering ends when parts arrive slowly again.
-        come(2 * PARTS_MAX, 100, GATHERED_FOR);
-        assert_eq!(come(10 * PARTS_MAX, 100, 3 * fast), 0);
+        come(2 * PARTS_MAX, &small, GATHERED_FOR);
+        assert_eq!(come(10 * PARTS_MAX, &small, 3 * fast), 0);
     }
 }

@@ -31,6 +31,8 @@ struct Waiting {
     executing_since_ms: Option<u64>,
     /// True if the connection is closed and the worker has not been notified yet.
     is_over: bool,
+    /// The number of threads that wait for a change. Without them, a change needs no system call.
+    waiters: usize,
 }
 
 impl Waiting {
@@ -54,7 +56,7 @@ impl ReceivedStream {
     /// Begins another stream and drops all parts.
     pub fn begin(&self) {
         let mut waiting = self.waiting.lock().even_poisoned();
-        *waiting = Waiting::default();
+        *waiting = Waiting { waiters: waiting.waiters, ..Waiting::default() };
         self.number.fetch_add(1, Ordering::SeqCst);
         self.is_ready.store(true, Ordering::Release);
         self.changed.notify_all();
@@ -97,24 +99,37 @@ impl ReceivedStream {
 
     /// Waits for up to `most` until there is room for another part. Returns true if there is.
     pub fn wait_for_room(&self, most: Duration) -> bool {
-        let waiting = self.waiting.lock().even_poisoned();
-        let is_full = |waiting: &mut Waiting| waiting.bytes > WAITING_BYTES_MAX;
-        let waited = self.changed.wait_timeout_while(waiting, most, is_full);
-        !is_full(&mut waited.even_poisoned().0)
+        self.wait_while(most, |waiting| waiting.bytes > WAITING_BYTES_MAX)
     }
 
     /// Waits for up to `most` until all parts are executed. Returns true if they are.
     pub fn wait_for_end(&self, most: Duration) -> bool {
-        let waiting = self.waiting.lock().even_poisoned();
-        let goes_on = |waiting: &mut Waiting| waiting.oldest_ms().is_some();
-        let waited = self.changed.wait_timeout_while(waiting, most, goes_on);
-        !goes_on(&mut waited.even_poisoned().0)
+        self.wait_while(most, |waiting| waiting.oldest_ms().is_some())
+    }
+
+    /// Waits for up to `most` while `condition` is true. Returns true if it is false in the end.
+    fn wait_while(&self, most: Duration, condition: impl Fn(&Waiting) -> bool) -> bool {
+        let mut waiting = self.waiting.lock().even_poisoned();
+        if !condition(&waiting) {
+            return true;
+        }
+        waiting.waiters += 1;
+        let waited = self.changed.wait_timeout_while(waiting, most, |waiting| condition(waiting));
+        let mut waiting = waited.even_poisoned().0;
+        waiting.waiters -= 1;
+        !condition(&waiting)
     }
 
     /// The arrival time of the oldest part that has not been executed, in Unix ms. `None` if all parts have been
     /// executed.
     pub fn oldest_ms(&self) -> Option<u64> {
         self.waiting.lock().even_poisoned().oldest_ms()
+    }
+
+    fn notify(&self, waiting: &Waiting) {
+        if waiting.waiters > 0 {
+            self.changed.notify_all();
+        }
     }
 
     /// The next event for a worker that executes the stream `number` and has executed all complete commands of
@@ -130,18 +145,18 @@ impl ReceivedStream {
                 waiting.bytes -= part.len();
                 // The rest of the previous part is a command that continues in this one.
                 waiting.executing_since_ms = Some(arrived_ms);
-                self.changed.notify_all();
+                self.notify(&waiting);
                 StreamEvent::Part(part)
             }
             None if std::mem::take(&mut waiting.is_over) => {
                 waiting.executing_since_ms = None;
-                self.changed.notify_all();
+                self.notify(&waiting);
                 StreamEvent::Ends
             }
             None => {
                 waiting.executing_since_ms = None;
                 self.is_ready.store(false, Ordering::Release);
-                self.changed.notify_all();
+                self.notify(&waiting);
                 StreamEvent::Nothing
             }
         }
