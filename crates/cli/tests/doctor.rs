@@ -46,8 +46,8 @@ fn a_memory_limit_that_is_nearly_reached_is_a_problem() {
         let mut conn = server.connect();
         let (_, shown) = doctor(&server);
         assert_line(&shown, "warning", "maxmemory", "To do: CONFIG SET maxmemory ");
-        // Next to this value, the memory of a connection does not matter. The command itself is short, because Redis frees
-        // the memory for a long one some time later.
+        // Next to this value, the memory of a connection does not matter. The command itself is short, because Redis
+        // frees the memory for a long one some time later.
         conn.cmd(&format!("SETRANGE filler {} x", (32 << 20) - 1));
         let used: u64 = server.info("used_memory").parse().expect("it is a number");
         conn.cmd(&format!("CONFIG SET maxmemory {}", used + used / 20));
