@@ -231,8 +231,9 @@ fn a_replica_that_never_had_a_full_copy_is_never_promoted() {
         let info = ["aof_rewrite_in_progress", "aof_rewrite_scheduled"].map(|name| conn.info(name));
         info == ["0", "0"]
     });
-    cluster.kill(primary);
+    // In this order: the replica would be promoted if it outlived its primary.
     cluster.kill(replica);
+    cluster.kill(primary);
     let id = cluster.connect(other).cmd("CLUSTER NODES").text();
     let own = format!(":{}@", cluster.node(primary).port());
     let id = id.lines().find(|line| line.contains(&own)).map(|line| line[..40].to_owned());

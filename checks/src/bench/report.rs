@@ -77,6 +77,10 @@ impl Report {
         self.add(Row { what: what.into(), unit, ours, theirs: None, limit });
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
     /// The rows that exceed their limit.
     pub(crate) fn missed(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(|row| row.limit.kept(row) == Some(false))

@@ -474,9 +474,12 @@ impl Server {
         cpu_ns(self.pid())
     }
 
-    /// Number of open file descriptors.
+    /// Number of open file descriptors, without the files in `/proc` and `/sys`, which the server opens briefly to
+    /// measure itself.
     pub fn open_fds(&self) -> usize {
-        fs::read_dir(format!("/proc/{}/fd", self.pid())).map_or(0, Iterator::count)
+        let Ok(open) = fs::read_dir(format!("/proc/{}/fd", self.pid())) else { return 0 };
+        let targets = open.filter_map(|fd| fs::read_link(fd.ok()?.path()).ok());
+        targets.filter(|target| !target.starts_with("/proc") && !target.starts_with("/sys")).count()
     }
 
     fn proc_file(&self, name: &str) -> String {
