@@ -23,7 +23,8 @@ use std::process::Command;
 
 /// The largest accepted ratio of a command's CPU time to that of the recorded build.
 const RATIO_MAX: f64 = 1.15;
-/// The largest accepted ratio of the CPU time per request. Only a ratio that is above it with a confidence of 95 % fails.
+/// The largest accepted ratio of the CPU time per request. Only a ratio that is above it with a confidence of 95 %
+/// fails.
 const REQUEST_RATIO_MAX: f64 = 1.03;
 /// The metrics of `brisk-benchmark compare` that have this limit.
 const REQUEST_METRICS: [&str; 2] = ["server_cpu", "server_user"];
