@@ -49,23 +49,41 @@ class MemoryScan {
     this.hottest = new Top((row) => row.frequency);
     this.patterns = new Patterns();
     this.total = databases.reduce((sum, [, keys]) => sum + keys, 0);
-    Object.assign(this, { keys: 0, bytes: 0, isRunning: false, isComplete: false, batch: BATCH_KEYS_MIN, marks: [] });
+    Object.assign(this, { keys: 0, bytes: 0, isRunning: false, isStopping: false, isComplete: false, batch: BATCH_KEYS_MIN, marks: [] });
     // The position: the database, the cursor of SCAN (null at the end of the database), and names that SCAN returned.
     Object.assign(this, { at: 0, cursor: '0', names: [] });
+    this.endPause = () => {};
   }
 
-  // Scans until the end, or until `isRunning` is set to false.
+  // Scans until the end, until `stop`, or until a request fails. `isRunning` is true until the loop has ended: a second
+  // loop, started by "Continue", would read the same keys again.
   async run() {
-    Object.assign(this, { isRunning: true, marks: [] });
-    while (this.isRunning && this.at < this.databases.length) {
+    Object.assign(this, { isRunning: true, isStopping: false, marks: [] });
+    try {
+      if (Number.isNaN(this.total)) this.total = await this.session.callIn(this.databases[0][0], 'DBSIZE');
+      await this.steps();
+    } finally {
+      this.isRunning = false;
+    }
+    this.isComplete = this.at === this.databases.length;
+  }
+
+  stop() {
+    this.isStopping = true;
+    this.endPause();
+  }
+
+  async steps() {
+    while (!this.isStopping && this.at < this.databases.length) {
       const began = performance.now();
       await this.step();
       const took = performance.now() - began;
       const next = took < BATCH_MS ? this.batch * 2 : this.batch / 2;
       this.batch = Math.round(Math.min(BATCH_KEYS_MAX, Math.max(BATCH_KEYS_MIN, next)));
-      await pause(Math.max(1, Math.min(2000, this.load * took)));
+      if (this.isStopping) return;
+      const stopped = new Promise((resolve) => { this.endPause = resolve; });
+      await Promise.race([stopped, pause(Math.max(1, Math.min(2000, this.load * took)))]);
     }
-    this.isComplete = this.at === this.databases.length;
   }
 
   // One round trip reads the properties of a batch of keys, and the names of the next batch. If it fails, the position
@@ -157,7 +175,7 @@ export function createMemory(app) {
   const databases = el('select');
   const load = select(LOADS, '2', (value) => { if (scan) scan.load = Number(value); });
   const start = button('Scan', begin, { class: 'primary' });
-  const stop = button('Stop scan', () => { scan.isRunning = false; }, { hidden: true });
+  const stop = button('Stop scan', () => { scan.stop(); draw(); }, { hidden: true });
   const resume = button('Continue', run, { hidden: true });
   const biggestNote = el('p', { class: 'note' });
   const total = () => scan?.bytes || 1;
@@ -184,6 +202,7 @@ export function createMemory(app) {
     progress.value = share;
     progress.hidden = !scan.isRunning;
     stop.hidden = !scan.isRunning;
+    stop.disabled = scan.isStopping;
     resume.hidden = scan.isRunning || scan.isComplete;
     start.disabled = scan.isRunning;
     setText(start, scan.isRunning ? 'Scan' : 'Scan again');
@@ -203,15 +222,13 @@ export function createMemory(app) {
   }
 
   async function run() {
-    scan.isRunning = true;
     scan.load = Number(load.value);
     const timer = setInterval(draw, DRAW_MS);
-    draw();
     await message.attempt(async () => {
-      if (Number.isNaN(scan.total)) scan.total = await session.callIn(scan.databases[0][0], 'DBSIZE');
-      await scan.run();
+      const running = scan.run();
+      draw();
+      await running;
     });
-    scan.isRunning = false;
     clearInterval(timer);
     draw();
   }
