@@ -49,7 +49,7 @@ use removal::{clocks, fields, replica_expires};
 pub use removal::{evict, expire};
 pub use slot::{Slot, SlotGuard, SlotMeta};
 use slots::{marks, observed, occupied, slot};
-pub use snapshot::{Snapshot, SnapshotOptions, SnapshotWalker, WALKED_BYTES_MAX, WalkOutcome};
+pub use snapshot::{Snapshot, SnapshotOptions, SnapshotWalker, WalkOutcome};
 pub(crate) use snapshot::{SnapshotBuffers, notes};
 use tally::{Counter, DatabaseTally};
 pub use tally::{Tally, Totals};

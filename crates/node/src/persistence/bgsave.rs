@@ -19,8 +19,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-/// Maximum memory for entries that have been emitted but not written yet. The walkers pause at half of this limit or
-/// earlier, so that the rest is left for entries that are emitted because of changes.
+/// Maximum memory for entries that have been emitted but not written yet. The walkers pause at a quarter of this
+/// limit or earlier, so that the rest is left for entries that are emitted because of changes.
 const QUEUE_BYTES_MAX: u64 = 1 << 30;
 /// Maximum memory for entries that have been emitted but not written yet, as a fraction of `maxmemory`: one part in
 /// this number.

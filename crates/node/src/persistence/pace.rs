@@ -2,22 +2,25 @@
 //!
 //! If the workers leave a CPU unused, the thread that writes uses it. Otherwise it writes for a short time and then
 //! rests, so that it uses only what the workers leave, but at least [`SHARE_MIN`] of a CPU, and more if commands emit
-//! entries faster than it writes them.
+//! entries faster than it writes them. If it is so far behind that the snapshot might be given up, it does not rest.
+//!
+//! The thread rests between entries, so it writes a value of millions of elements without a rest.
 
 use super::snapshot::delay;
 use crate::core::shared::Shared;
 use brisk_config::Config;
-use brisk_engine::keyspace::{Snapshot, WALKED_BYTES_MAX};
+use brisk_engine::keyspace::Snapshot;
 use rustix::time::{ClockId, clock_gettime};
 use std::time::{Duration, Instant};
 
-/// The minimum share of a CPU for the thread if few entries wait. For each [`WALKED_BYTES_MAX`] that wait, the share
-/// increases by as much again.
+/// The minimum share of a CPU for the thread if few entries wait. If so many wait that the workers stop walking, the
+/// share is twice as large, and so on.
 const SHARE_MIN: f64 = 0.05;
 /// The maximum share. The thread rests even if CPUs are unused: a thread that wakes on its CPU would otherwise wait for
 /// the end of its time slice, which takes milliseconds.
 const SHARE_MAX: f64 = 0.7;
-/// How often the workers' use of the CPUs is measured.
+/// How often the workers' use of the CPUs is measured. Their working time is wall time, so it is an upper bound of their
+/// CPU time.
 const MEASURED_EVERY: Duration = Duration::from_millis(10);
 /// The limits of a rest: the system wakes threads some tens of microseconds late, and the workers' use may change
 /// during a long rest.
@@ -65,8 +68,12 @@ impl<'p> WriterPace<'p> {
             self.unused = self.cpus - used;
             (self.measured, self.worked_ns) = (Instant::now(), worked);
         }
-        let share = share(self.unused, self.snapshot.bytes_waiting());
         let now = cpu_time();
+        if self.snapshot.is_writer_behind() {
+            self.rested_at = now;
+            return;
+        }
+        let share = share(self.unused, self.snapshot.waiting());
         let rest = now.saturating_sub(self.rested_at).mul_f64(1.0 / share - 1.0);
         if rest >= REST_MIN {
             std::thread::park_timeout(rest.min(REST_MAX));
@@ -75,9 +82,9 @@ impl<'p> WriterPace<'p> {
     }
 }
 
-/// The share of a CPU for the thread if the workers leave this many CPUs unused, and this many bytes wait.
-fn share(unused: f64, waiting: u64) -> f64 {
-    let needed = SHARE_MIN * (1.0 + waiting as f64 / WALKED_BYTES_MAX as f64);
+/// The share of a CPU for the thread if the workers leave this many CPUs unused. `waiting` is [`Snapshot::waiting`].
+fn share(unused: f64, waiting: f64) -> f64 {
+    let needed = SHARE_MIN * (1.0 + waiting);
     unused.max(needed).min(SHARE_MAX)
 }
 
@@ -98,11 +105,11 @@ mod tests {
     #[test]
     fn the_thread_uses_what_the_workers_leave() {
         let is = |one: f64, other: f64| (one - other).abs() < 1e-9;
-        assert!(is(share(0.5, 0), 0.5));
-        assert!(is(share(3.0, 0), SHARE_MAX));
+        assert!(is(share(0.5, 0.0), 0.5));
+        assert!(is(share(3.0, 0.0), SHARE_MAX));
         // Workers measure their time independently of each other, so the sum may exceed the number of CPUs.
-        assert!(is(share(-0.2, 0), SHARE_MIN));
-        assert!(is(share(0.0, 3 * WALKED_BYTES_MAX), 4.0 * SHARE_MIN));
-        assert!(is(share(0.0, 100 * WALKED_BYTES_MAX), SHARE_MAX));
+        assert!(is(share(-0.2, 0.0), SHARE_MIN));
+        assert!(is(share(0.0, 3.0), 4.0 * SHARE_MIN));
+        assert!(is(share(0.0, 100.0), SHARE_MAX));
     }
 }

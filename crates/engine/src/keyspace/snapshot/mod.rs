@@ -59,7 +59,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Walkers wait while more bytes than this are encoded but not yet written, or more than a quarter of the limit.
-pub const WALKED_BYTES_MAX: u64 = 8 << 20;
+const WALKED_BYTES_MAX: u64 = 8 << 20;
 /// The writer is behind while more bytes than this are encoded but not yet written, or more than half of the limit.
 /// Then it does not compress.
 const QUEUE_BYTES_MAX: u64 = 64 << 20;
@@ -383,18 +383,23 @@ impl Snapshot {
         out.check()
     }
 
-    /// Returns the number of bytes that are encoded but not yet written. Large values count as a fixed amount.
-    pub fn bytes_waiting(&self) -> u64 {
-        self.queue.bytes()
+    /// Returns the bytes that are encoded but not yet written, divided by the number at which walkers begin to wait. Large
+    /// values count as a fixed number of bytes.
+    pub fn waiting(&self) -> f64 {
+        self.queue.bytes() as f64 / self.walked_bytes_max() as f64
     }
 
     /// True if walkers must wait for the writer.
     fn is_congested(&self) -> bool {
-        self.queue.bytes_held() > WALKED_BYTES_MAX.min(self.options.queue_bytes_max / 4)
+        self.queue.bytes_held() > self.walked_bytes_max()
+    }
+
+    fn walked_bytes_max(&self) -> u64 {
+        WALKED_BYTES_MAX.min(self.options.queue_bytes_max / 4)
     }
 
     /// True if commands emit entries faster than the writer writes them. Walkers already wait.
-    fn is_writer_behind(&self) -> bool {
+    pub fn is_writer_behind(&self) -> bool {
         self.queue.bytes() > QUEUE_BYTES_MAX.min(self.options.queue_bytes_max / 2)
     }
 

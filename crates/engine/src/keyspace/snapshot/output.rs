@@ -20,6 +20,8 @@ const ENCODED_BYTES_MAX: usize = 16 << 10;
 const PIECE_BYTES: usize = 64 << 10;
 /// Maximum number of written buffers that are kept for further entries. Fresh memory costs more than encoding into it.
 const SPARE_BUFFERS_MAX: usize = 16;
+/// The maximum size of a spare buffer. A piece of short strings needs about twice [`PIECE_BYTES`].
+const SPARE_BYTES_MAX: usize = 4 * PIECE_BYTES;
 /// Number of bytes that a shared value counts as in the queue, regardless of its size. Its parts
 /// belong to the dataset until a command changes them.
 const SHARED_BYTES: u64 = 64 << 10;
@@ -144,9 +146,10 @@ impl SnapshotQueue {
         }
     }
 
-    /// Keeps the memory of written entries.
+    /// Keeps the memory of written entries, unless a long key made it large: the memory counts as waiting as soon as it is
+    /// used again.
     fn keep_buffer(&self, mut entries: EncodedEntries) {
-        if entries.allocated_bytes() < PIECE_BYTES {
+        if !(PIECE_BYTES..=SPARE_BYTES_MAX).contains(&entries.allocated_bytes()) {
             return;
         }
         entries.clear();
@@ -354,4 +357,26 @@ fn about_bytes(value: &Value) -> u64 {
 
 fn is_large(value: &Value) -> bool {
     !value.is_light() || value.allocated_bytes() > ENCODED_BYTES_MAX
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_buffers_of_the_usual_size_are_used_again() {
+        let queue = SnapshotQueue::default();
+        for bytes in [PIECE_BYTES / 2, 2 * PIECE_BYTES, 2 * SPARE_BYTES_MAX] {
+            queue.keep_buffer(EncodedEntries::with_capacity(bytes));
+        }
+        let kept: Vec<usize> = queue
+            .spare
+            .lock()
+            .even_poisoned()
+            .iter()
+            .map(EncodedEntries::allocated_bytes)
+            .collect();
+        assert_eq!(kept.len(), 1, "{kept:?}");
+        assert!((PIECE_BYTES..=SPARE_BYTES_MAX).contains(&kept[0]), "{kept:?}");
+    }
 }
