@@ -24,6 +24,8 @@ const DISTANCE_MAX: usize = 1 << 13;
 /// After each of this many bytes without a repetition, the search skips one more byte per step. Content that cannot be
 /// compressed takes less than half the time.
 const SEARCHED_BYTES: usize = 1 << 6;
+/// The maximum number of bytes that are skipped at once, so that repeats are found again after a long part without any.
+const STEP_MAX: usize = 64;
 
 /// Compresses `input`, appends the result to `out`, and returns its length in bytes. Returns
 /// `None`, with `out` unchanged, if the result would exceed `len_max` bytes or `input` has 4 GiB or
@@ -60,7 +62,7 @@ fn compress_with<const LOG: u32>(
         *place = at as u16;
         let is_near = (1..=DISTANCE_MAX.min(at)).contains(&distance);
         if !is_near || three_at(input, at - distance) != Some(three) {
-            at += 1 + (at - copied) / SEARCHED_BYTES;
+            at += (1 + (at - copied) / SEARCHED_BYTES).min(STEP_MAX);
             continue;
         }
         copy_few(input, copied..at, out);
@@ -344,6 +346,20 @@ mod tests {
             assert_eq!(decompress_in(&block[6..], content.len(), &mut room), Ok(content));
         }
         len
+    }
+
+    #[test]
+    fn repeats_are_found_after_a_long_part_without_any() {
+        let (random, zeros) = if cfg!(miri) { (4096, 8192) } else { (600 << 10, 4 << 20) };
+        let mut seed = 5u64;
+        let mut content: Vec<u8> = std::iter::repeat_with(|| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (seed >> 40) as u8
+        })
+        .take(random)
+        .collect();
+        content.resize(random + zeros, 0);
+        assert!(round_trip(&content) < random + random / 20 + zeros / 50);
     }
 
     /// If every repeat were checked to its end, this would take minutes.
