@@ -41,6 +41,7 @@ use crate::cluster::boot_ms;
 use crate::core::Core;
 use crate::core::mailbox::{Message, Work};
 use crate::core::shared::Shared;
+use crate::replication::acks::GETACK_REQUEST;
 use crate::replication::environment::{Environment, Moment, receive};
 use crate::replication::failover::FailoverPhase;
 use crate::replication::upstream::state::{Upstream, UpstreamPhase};
@@ -50,6 +51,7 @@ use brisk_config::value::PrimaryAddress;
 use brisk_engine::effect::Hooks;
 use brisk_reactor::unix_ms;
 use brisk_resp::request;
+use memchr::memmem;
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -84,8 +86,7 @@ const GATHERED_FOR: Duration = Duration::from_millis(10);
 const GATHER: Duration = Duration::from_micros(200);
 /// A larger part is not gathered.
 const SMALL_PART_BYTES_MAX: usize = 16 << 10;
-/// How a primary requests an acknowledgement. A client waits for it, so no parts are gathered for some time.
-const REQUESTED: &[u8] = b"*3\r\n$8\r\nREPLCONF\r\n$6\r\nGETACK\r\n$1\r\n*\r\n";
+/// If the primary requests an acknowledgement, a client waits for it, so no parts are gathered for this long.
 const HURRIED_FOR: Duration = Duration::from_millis(100);
 
 /// Starts the thread that follows the primary at `address`. The thread ends when the upstream's generation is no
@@ -438,11 +439,12 @@ struct Pace {
 impl Pace {
     /// Notes a part. Returns true if the thread should wait a little before it reads more.
     fn gathers(&mut self, part: &[u8], now: Duration) -> bool {
-        if part.ends_with(REQUESTED) {
-            self.hurried_until = now + HURRIED_FOR;
-        }
         if part.len() > SMALL_PART_BYTES_MAX {
             return false;
+        }
+        // Changes of other clients may follow the request in the same part.
+        if memmem::find(part, GETACK_REQUEST).is_some() {
+            self.hurried_until = now + HURRIED_FOR;
         }
         self.parts += 1;
         let since = now.saturating_sub(self.begun);
@@ -550,7 +552,8 @@ mod tests {
         assert!((1..=PARTS_MAX).contains(&looks), "{looks}");
         assert!(come(100, &small, GATHERED_FOR / 100) >= 90);
         // A client waits for an acknowledgement.
-        assert_eq!(come(1, REQUESTED, fast), 0);
+        let request_and_change = [GETACK_REQUEST, &small].concat();
+        assert_eq!(come(1, &request_and_change, fast), 0);
         let hurried = HURRIED_FOR.div_duration_f64(fast) as u32;
         assert_eq!(come(hurried - 1, &small, fast), 0);
         assert!(come(2 * PARTS_MAX, &small, fast) >= PARTS_MAX);
