@@ -3,7 +3,7 @@
 
 use brisk_testkit::port::Port;
 use brisk_testkit::server::{brisk_binary, redis_binary, subject_is_redis};
-use brisk_testkit::{Conn, Launch, assert_reply, wait_until};
+use brisk_testkit::{Conn, Launch, assert_reply};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -48,9 +48,7 @@ impl FromFile {
         let mut command = program(&[file.to_str().unwrap(), "--port", &port, "--save", ""]);
         let child = command.stdout(Stdio::null()).spawn().unwrap();
         let server = FromFile(child);
-        let address = format!("127.0.0.1:{port}");
-        wait_until("the server accepts connections", || Conn::try_tcp(&address).is_ok());
-        (server, Conn::tcp(&address))
+        (server, Conn::when_loaded(&format!("127.0.0.1:{port}")))
     }
 }
 

@@ -116,8 +116,7 @@ fn a_daemon_has_its_own_session_and_a_pid_file() {
     assert!(first.status.success(), "{first:?}");
     assert_eq!((first.stdout.as_slice(), first.stderr.as_slice()), (&b""[..], &b""[..]));
     let address = format!("127.0.0.1:{}", port.number());
-    wait_until("it answers", || Conn::try_tcp(&address).is_ok());
-    let mut conn = Conn::tcp(&address);
+    let mut conn = Conn::when_loaded(&address);
     let pid: u32 = conn.info("process_id").parse().unwrap();
     assert_eq!(dir.read("pid"), format!("{pid}\n"));
     assert_eq!(stat(pid, 3), pid.to_string(), "leads its session");
@@ -244,8 +243,7 @@ fn upstart_sees_the_server_stop_and_continues_it() {
     wait_until("it has stopped itself", || stat(child.id(), 0) == "T");
     signal(child.id(), "CONT");
     let address = format!("127.0.0.1:{}", port.number());
-    wait_until("it answers", || Conn::try_tcp(&address).is_ok());
-    assert_eq!(Conn::tcp(&address).info("process_supervised"), "upstart");
+    assert_eq!(Conn::when_loaded(&address).info("process_supervised"), "upstart");
     child.kill().unwrap();
     child.wait().unwrap();
 }

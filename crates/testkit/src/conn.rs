@@ -1,7 +1,7 @@
 //! A scripted connection: commands in, replies out, with a deadline on every wait.
 
 use crate::reply::Reply;
-use crate::wait::DEADLINE;
+use crate::wait::{DEADLINE, wait_until};
 use crate::words;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs};
@@ -77,6 +77,19 @@ impl Conn {
             Ok(conn) => conn,
             Err(error) => panic!("cannot connect to {address}: {error}"),
         }
+    }
+
+    /// Waits until the server at the address accepts connections and has loaded its files, and connects.
+    #[track_caller]
+    pub fn when_loaded(address: &str) -> Conn {
+        let mut loaded = None;
+        wait_until("the server to have loaded its files", || {
+            let Ok(mut conn) = Conn::try_tcp(address) else { return false };
+            let is_loading = |reply: Reply| reply.to_string().starts_with("(error) LOADING");
+            loaded = conn.try_cmd("PING").is_ok_and(|reply| !is_loading(reply)).then_some(conn);
+            loaded.is_some()
+        });
+        loaded.expect("it has been waited for")
     }
 
     /// Like [`Conn::tcp`], for callers that expect the connection to be refused.

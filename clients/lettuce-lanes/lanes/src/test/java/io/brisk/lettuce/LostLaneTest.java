@@ -26,6 +26,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.logging.Level;
 import java.util.logging.Logger;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -231,7 +232,10 @@ class LostLaneTest extends ServerCase {
         ending(() -> logger.setLevel(null));
     }
 
-    /** A lane that is full because it is busy still replies, and must not be considered silent. */
+    /**
+     * A lane that is full because it is busy still replies, and must not be considered silent. On a machine that is itself
+     * slow, the replies may pause for longer than the timeout; only then may the lane be replaced.
+     */
     @ParameterizedTest
     @MethodSource("kinds")
     void a_busy_lane_with_a_full_queue_is_left_alone(Server.Kind kind) throws Exception {
@@ -239,22 +243,33 @@ class LostLaneTest extends ServerCase {
         FaultProxy proxy = proxy(kind);
         RedisClient client = eager(proxy.port());
         client.setOptions(ClientOptions.builder().requestQueueSize(1).build());
-        LanesConnection<String, String> lanes = Lanes.of(client).count(1)
-                .probe(Duration.ofMillis(10), Duration.ofMillis(500)).connect();
+        Duration timeout = Duration.ofMillis(500);
+        LanesConnection<String, String> lanes = Lanes.of(client).count(1).probe(Duration.ofMillis(10), timeout).connect();
         AtomicInteger refused = new AtomicInteger();
         AtomicInteger answered = new AtomicInteger();
+        AtomicLong lastAnswer = new AtomicLong(System.nanoTime());
+        AtomicLong longestPause = new AtomicLong();
+        Runnable answer = () -> {
+            long now = System.nanoTime();
+            longestPause.accumulateAndGet(now - lastAnswer.getAndSet(now), Math::max);
+        };
         AtomicBoolean enough = new AtomicBoolean();
         Thread caller = new Thread(() -> {
             while (!enough.get()) {
                 // Any room in the queue is used immediately.
-                lanes.async().get("busy").whenComplete((value, error) -> (error == null ? answered : refused).incrementAndGet());
+                lanes.async().get("busy").whenComplete((value, error) -> {
+                    (error == null ? answered : refused).incrementAndGet();
+                    if (error == null) {
+                        answer.run();
+                    }
+                });
             }
         });
         caller.start();
         try {
             // A round of the probe takes half a second, so this covers several.
             LanesConnection<String, String> clock = Lanes.of(eager(proxy.port())).count(1)
-                    .probe(Duration.ofMillis(10), Duration.ofMillis(500)).connect();
+                    .probe(Duration.ofMillis(10), timeout).connect();
             long before = pings(clock);
             Await.until("rounds passed", () -> pings(clock) >= before + 4);
         } finally {
@@ -262,7 +277,10 @@ class LostLaneTest extends ServerCase {
             caller.join();
         }
         assertTrue(refused.get() > 0 && answered.get() > 0, refused + " refused, " + answered + " answered");
-        assertEquals(0, lanes.lanes().get(0).reconnects());
+        answer.run();
+        if (longestPause.get() < timeout.toNanos()) {
+            assertEquals(0, lanes.lanes().get(0).reconnects());
+        }
     }
 
     /** A PING would not be flushed either, so it would not show the state of the lane. */
@@ -324,6 +342,7 @@ class LostLaneTest extends ServerCase {
         Server first = Server.start(kind, port);
         LanesConnection<String, String> lanes = Lanes.of(eager(port)).count(4).connect();
         lanes.sync().set("k", "before");
+        first.shutDown();
         first.close();
         Await.until("the server is gone", () -> lost(lanes) == 4);
         RedisFuture<String> waiting = lanes.async().set("k", "after");

@@ -24,6 +24,8 @@ public final class Server implements AutoCloseable {
 
     private static final long START_MS_MAX = 20_000;
 
+    private static final long STOP_MS_MAX = 20_000;
+
     private static final int PORT_MIN = 10_000;
 
     private static final int PORT_MAX = 20_000;
@@ -153,6 +155,19 @@ public final class Server implements AutoCloseable {
 
     public long pid() {
         return process.pid();
+    }
+
+    /**
+     * Stops the server with SHUTDOWN, and waits until it has exited. It stops listening before it closes its connections, so
+     * clients that reconnect are refused. A killed process may close its connections first.
+     */
+    public void shutDown() {
+        try (Socket socket = new Socket("127.0.0.1", port)) {
+            socket.getOutputStream().write("SHUTDOWN NOSAVE\r\n".getBytes(StandardCharsets.US_ASCII));
+            Await.until("the server has exited", STOP_MS_MAX, () -> !process.isAlive());
+        } catch (IOException e) {
+            throw new IllegalStateException("The server " + kind + " could not be stopped", e);
+        }
     }
 
     /** Kills the process; its connections break. */
