@@ -67,7 +67,9 @@ race options:
 hostile options:
   --minutes N (1)  --seed N (1): of the first round; each round has its own seed
 bench options:
-  --rounds N (5)  --peer PROGRAM (redis-server)  --ours PROGRAM  --scale X (1.0)
+  --rounds N (5)  --ours PROGRAM  --scale X (1.0)
+  --peer PROGRAM (redis-server): repeated, the cases are measured next to each peer
+  --save FILE               writes all results, from which `references` generates tables
   --part NAME, --only a,b*  selects a part of a case; see `bench list`
 ";
 

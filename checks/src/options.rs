@@ -46,6 +46,11 @@ impl Options {
         self.named.iter().rev().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
     }
 
+    /// All values of a repeated option, in their order.
+    pub(crate) fn texts(&self, name: &str) -> Vec<&str> {
+        self.named.iter().filter(|(n, _)| n == name).map(|(_, value)| value.as_str()).collect()
+    }
+
     /// The option as a number, or `default`.
     pub(crate) fn number<T: FromStr>(&self, name: &str, default: T) -> Result<T>
     where

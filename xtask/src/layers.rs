@@ -498,7 +498,12 @@ const CHECKS: Layers = Layers {
         &["references/differences", "references/facts", "references/replies", "references/syntax"],
         &["references/commands"],
         &["references/index"],
-        &["references/configuration", "references/metrics"],
+        &[
+            "references/benchmarks",
+            "references/configuration",
+            "references/metrics",
+            "references/ratios",
+        ],
         &["references"],
         &["access", "hostile", "instructions"],
         &["main"],

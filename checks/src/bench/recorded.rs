@@ -39,12 +39,12 @@ pub(crate) fn compare_with_recorded() -> Result<bool> {
     let _widened = Sides::check_machine()?;
     let root = workspace_root();
     let recorded = build_of(root, &recorded_commit(root)?)?;
-    let options =
-        Options::of([("ours", path_text(&release_binary()?)?), ("peer", path_text(&recorded)?)]);
+    let options = Options::of([("ours", path_text(&release_binary()?)?)]);
+    let peer = path_text(&recorded)?;
     let limit = Limit::Ratio(RATIO_MAX);
 
     let mut first = Report::new("every data command next to the recorded build");
-    let setup = Setup { options: &options, rounds: ROUNDS, scale: 1.0 };
+    let setup = Setup { options: &options, peer, rounds: ROUNDS, scale: 1.0 };
     every::measure(&setup, &mut first, limit, &|_| true)?;
     println!("{}", first.table());
     let requests = compare_requests(&recorded)?;

@@ -1,5 +1,7 @@
 //! The outcome of a case: a table for people, JSON lines for programs.
 
+use super::results::Measured;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 /// One result of our server, with that of the peer.
@@ -13,7 +15,8 @@ pub(crate) struct Row {
 }
 
 /// The limit for a result.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum Limit {
     /// None; shown for information.
     None,
@@ -26,7 +29,7 @@ pub(crate) enum Limit {
 }
 
 impl Limit {
-    fn text(self) -> String {
+    pub(crate) fn text(self) -> String {
         match self {
             Limit::None => String::new(),
             Limit::Ratio(r) => format!("ratio ≤ {r}"),
@@ -35,19 +38,28 @@ impl Limit {
         }
     }
 
-    fn kept(self, row: &Row) -> Option<bool> {
+    /// Reports whether a result is within the limit; `None` without a limit, or if the peer has no result.
+    pub(crate) fn is_met(self, measured: Measured) -> Option<bool> {
         match self {
             Limit::None => None,
-            Limit::Ratio(r) => row.ratio().map(|ratio| ratio <= r),
-            Limit::RatioAtLeast(r) => row.ratio().map(|ratio| ratio >= r),
-            Limit::Most(n) => Some(row.ours <= n),
+            Limit::Ratio(r) => measured.ratio().map(|ratio| ratio <= r),
+            Limit::RatioAtLeast(r) => measured.ratio().map(|ratio| ratio >= r),
+            Limit::Most(n) => Some(measured.ours <= n),
         }
     }
 }
 
 impl Row {
+    fn measured(&self) -> Measured {
+        Measured { ours: self.ours, theirs: self.theirs }
+    }
+
     fn ratio(&self) -> Option<f64> {
-        self.theirs.filter(|&theirs| theirs > 0.0).map(|theirs| self.ours / theirs)
+        self.measured().ratio()
+    }
+
+    fn is_met(&self) -> Option<bool> {
+        self.limit.is_met(self.measured())
     }
 }
 
@@ -81,9 +93,13 @@ impl Report {
         self.rows.is_empty()
     }
 
+    pub(crate) fn into_rows(self) -> Vec<Row> {
+        self.rows
+    }
+
     /// The rows that exceed their limit.
     pub(crate) fn missed(&self) -> impl Iterator<Item = &Row> {
-        self.rows.iter().filter(|row| row.limit.kept(row) == Some(false))
+        self.rows.iter().filter(|row| row.is_met() == Some(false))
     }
 
     /// The table in Markdown.
@@ -94,7 +110,7 @@ impl Report {
         );
         for row in &self.rows {
             let optional = |n: Option<f64>| n.map_or("–".to_owned(), format_number);
-            let verdict = match row.limit.kept(row) {
+            let verdict = match row.is_met() {
                 Some(true) => "ok",
                 Some(false) => "MISSED",
                 None => "",
@@ -118,7 +134,7 @@ impl Report {
             json!({
                 "case": self.case, "what": row.what, "unit": row.unit, "ours": row.ours,
                 "peer": row.theirs, "ratio": row.ratio(), "limit": row.limit.text(),
-                "kept": row.limit.kept(row),
+                "kept": row.is_met(),
             })
             .to_string()
         };
@@ -126,7 +142,8 @@ impl Report {
     }
 }
 
-fn format_number(n: f64) -> String {
+/// A number with about three significant digits.
+pub(crate) fn format_number(n: f64) -> String {
     match n.abs() {
         a if a >= 1000.0 => format!("{n:.0}"),
         a if a >= 10.0 => format!("{n:.1}"),

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
+/// The program of the peer, unless `--peer` names others.
+pub(crate) const PEER: &str = "redis-server";
 /// The CPU of the servers; the load runs on the next one.
 pub(crate) const SERVER_CPU: usize = 0;
 pub(crate) const LOAD_CPU: usize = 1;
@@ -158,7 +160,7 @@ pub(crate) fn peer(setup: &Setup<'_>) -> Result<Server> {
 
 /// The peer on all CPUs.
 pub(crate) fn unpinned_peer(setup: &Setup<'_>) -> Launch {
-    quiet(Program::At(setup.options.text("peer").unwrap_or("redis-server").into()))
+    quiet(Program::At(setup.peer.into()))
 }
 
 /// The path of our server's release build.

@@ -7,6 +7,7 @@
 //! | `docs/metrics.md` | the metrics of `/metrics` |
 //! | the differences in `docs/compatibility.md` and `docs/cluster.md` | `differences` |
 //! | the commands in `docs/SUMMARY.md` | the command table |
+//! | the tables of `docs/benchmarks.md`, `docs/plots/ratios.svg` | `docs/benchmarks.json`, the results of `cargo xtask bench` |
 //!
 //! | file | contents |
 //! |---|---|
@@ -16,20 +17,24 @@
 //! | `replies` | the reply of each command |
 //! | `differences` | intended differences from Redis and Valkey |
 //! | `index` | the list of all commands, and the list for the book's table of contents |
-//! | `configuration`, `metrics` | those pages |
+//! | `configuration`, `metrics`, `benchmarks` | those pages |
+//! | `ratios` | the plot of the benchmarks |
 //!
 //! A test fails if a page differs from the tables.
 
+mod benchmarks;
 mod commands;
 mod configuration;
 mod differences;
 mod facts;
 mod index;
 mod metrics;
+mod ratios;
 mod replies;
 mod syntax;
 mod text;
 
+use crate::bench::results::Results;
 use anyhow::{Context, Result, bail};
 use brisk_testkit::server::workspace_root;
 use std::fs;
@@ -81,6 +86,16 @@ fn pages(root: &Path) -> Result<Pages> {
         &differences::from_redis_cluster(),
     )?;
     pages.insert(path.to_owned(), text);
+    let path = "docs/benchmarks.json";
+    if let Ok(text) = fs::read_to_string(root.join(path)) {
+        let results = Results::parse(&text).context(path)?;
+        let path = "docs/benchmarks.md";
+        let text = fs::read_to_string(root.join(path)).context(path)?;
+        pages.insert(path.to_owned(), benchmarks::page(&text, &results)?);
+        if let Some(plot) = ratios::plot(&results) {
+            pages.insert("docs/plots/ratios.svg".to_owned(), plot);
+        }
+    }
     let path = "docs/SUMMARY.md";
     if let Ok(text) = fs::read_to_string(root.join(path)) {
         let text = between_markers(&text, "commands", &index::contents(&table))?;

@@ -1,0 +1,133 @@
+//! The cases of `cargo xtask bench`.
+
+use super::report::Report;
+use super::{
+    Setup, blocking, clients, consoles, every, expiry, generator, huge, large, log, persistence,
+    pubsub, replication, resources, routing, start, strings, throughput, tracking, transactions,
+    types,
+};
+use anyhow::Result;
+
+/// A named measurement.
+pub(crate) struct Case {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    pub(crate) run: Run,
+    /// False if the peer is our own server with other settings, or a part of it. Such a case is measured once, however
+    /// many peers there are.
+    pub(crate) has_peer: bool,
+    /// The options that select a part of the case.
+    pub(crate) selected_by: &'static str,
+}
+
+impl Case {
+    const fn selected_by(self, options: &'static str) -> Case {
+        Case { selected_by: options, ..self }
+    }
+}
+
+type Run = fn(&Setup<'_>, &mut Report) -> Result<()>;
+
+/// A case that compares our server with each peer.
+const fn case(name: &'static str, about: &'static str, run: Run) -> Case {
+    Case { name, about, run, has_peer: true, selected_by: "" }
+}
+
+/// A case that does not need another server's results.
+const fn alone(name: &'static str, about: &'static str, run: Run) -> Case {
+    Case { name, about, run, has_peer: false, selected_by: "" }
+}
+
+pub(super) const CASES: &[Case] = &[
+    case("throughput", "PING GET SET MSET at P1, P16, P100, 50 clients", throughput::matrix),
+    case("script", "EVALSHA of GET and SET at P16", throughput::script),
+    case("transactions", "MULTI of ten SETs, 50 clients", transactions::transactions),
+    alone("bare", "PING compared with the bare event loop", throughput::bare),
+    case("kept", "GET with 8,000 connected clients", throughput::kept),
+    case(
+        "reconnect",
+        "one connection per request, 50, 1,000, 8,000 clients",
+        throughput::reconnect,
+    ),
+    case("info", "INFO in a loop, alone and with 9,999 idle clients", throughput::info),
+    alone("workers", "two workers compared with one", throughput::workers),
+    case("keys", "10 M keys: bytes per key, longest pause during insertion", resources::keys),
+    case(
+        "slow-reader",
+        "a million GETs of 1 KiB whose replies are read late",
+        resources::slow_reader,
+    ),
+    alone("slow-readers", "10,000 clients that never read", resources::slow_readers),
+    case("commands", "commands on all types, pipelined", types::commands).selected_by("--only"),
+    case(
+        "blocking",
+        "1,000 clients share 1,000,000 items; 10,000 blocked clients disconnect at once",
+        blocking::blocking,
+    ),
+    case(
+        "huge",
+        "waits of other clients while huge values are removed, read or created",
+        huge::huge,
+    )
+    .selected_by("--part, --only"),
+    case(
+        "strings",
+        "changing and reading strings of 256 MB, waits of other clients",
+        strings::strings,
+    )
+    .selected_by("--only"),
+    alone(
+        "routing",
+        "GET and SET at P1 and P100 with cluster mode on, compared with off",
+        routing::routing,
+    ),
+    case(
+        "persistence",
+        "BGSAVE during writes of 50 clients: waits of clients, duration",
+        persistence::persistence,
+    )
+    .selected_by("--part"),
+    case(
+        "log",
+        "the append-only file: CPU compared with no file, rates with always, a busy disk",
+        log::log,
+    ),
+    case(
+        "replication",
+        "primaries and replicas: CPU per SET, full copies, memory, promotion",
+        replication::replication,
+    )
+    .selected_by("--part"),
+    case(
+        "expiry",
+        "a million keys with one expiry time: when they are removed, waits of other clients",
+        expiry::expiry,
+    ),
+    case(
+        "start",
+        "loading 10 M strings (snapshot, append-only file) and 100,000 hashes",
+        start::start_with_a_file,
+    )
+    .selected_by("--only"),
+    case("pubsub", "PUBLISH to 1,000 subscribers, including all deliveries", pubsub::publish),
+    alone(
+        "tracking",
+        "GET and SET with client-side caching on, compared with off",
+        tracking::tracking,
+    ),
+    case("every", "every data command on small values", every::every).selected_by("--only"),
+    case("large", "commands on values of 10,000 elements", large::large).selected_by("--only"),
+    alone(
+        "generator",
+        "CPU per request of brisk-benchmark and redis-benchmark at P1, P16, P100",
+        generator::generator,
+    ),
+    case("elements", "memory per element of collections", types::elements),
+    case("client-list", "CLIENT LIST of 10,000 clients in a loop while 50 work", clients::list),
+    alone(
+        "consoles",
+        "PING with 10,000 changed keys per second, next to ten consoles and to none",
+        consoles::consoles,
+    ),
+    case("churn", "10,000 connections opened and closed while 50 work", resources::churn),
+];
