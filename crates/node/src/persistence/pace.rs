@@ -13,14 +13,14 @@ use brisk_engine::keyspace::Snapshot;
 use rustix::time::{ClockId, clock_gettime};
 use std::time::{Duration, Instant};
 
-/// The minimum share of a CPU for the thread if few entries wait. If so many wait that the workers stop walking, the
-/// share is twice as large, and so on.
+/// The minimum share of a CPU for the thread. It doubles until the entries that wait stop the walk, and increases by as
+/// much again for each further such amount.
 const SHARE_MIN: f64 = 0.05;
 /// The maximum share. The thread rests even if CPUs are unused: a thread that wakes on its CPU would otherwise wait for
 /// the end of its time slice, which takes milliseconds.
 const SHARE_MAX: f64 = 0.7;
-/// How often the workers' use of the CPUs is measured. Their working time is wall time, so it is an upper bound of their
-/// CPU time.
+/// How often the workers' use of the CPUs is measured. Their working time is wall time, so it is an upper bound of
+/// their CPU time.
 const MEASURED_EVERY: Duration = Duration::from_millis(10);
 /// The limits of a rest: the system wakes threads some tens of microseconds late, and the workers' use may change
 /// during a long rest.

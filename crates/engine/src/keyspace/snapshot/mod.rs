@@ -383,8 +383,8 @@ impl Snapshot {
         out.check()
     }
 
-    /// Returns the bytes that are encoded but not yet written, divided by the number at which walkers begin to wait. Large
-    /// values count as a fixed number of bytes.
+    /// Returns the bytes that are encoded but not yet written, divided by the number at which walkers begin to wait.
+    /// Large values count as a fixed number of bytes.
     pub fn waiting(&self) -> f64 {
         self.queue.bytes() as f64 / self.walked_bytes_max() as f64
     }

@@ -146,8 +146,8 @@ impl SnapshotQueue {
         }
     }
 
-    /// Keeps the memory of written entries, unless a long key made it large: the memory counts as waiting as soon as it is
-    /// used again.
+    /// Keeps the memory of written entries, unless a long key made it large: the memory counts as waiting as soon as it
+    /// is used again.
     fn keep_buffer(&self, mut entries: EncodedEntries) {
         if !(PIECE_BYTES..=SPARE_BYTES_MAX).contains(&entries.allocated_bytes()) {
             return;
