@@ -190,12 +190,19 @@ fn settings_of_the_file_are_in_force() {
         let mut conn = server.connect();
         fill(&mut conn);
         let before = dataset(&mut conn);
+        let check_file = || {
+            assert_eq!(home.files(), ["other.rdb"]);
+            let bytes = fs::read(home.path("other.rdb")).unwrap();
+            assert_eq!(bytes.ends_with(&[0; 8]), name == "rdbchecksum");
+            assert_eq!(bytes.len() > 100_000, name == "rdbcompression");
+        };
+        // BGSAVE compresses on another thread than SHUTDOWN.
+        assert_reply!(conn, "BGSAVE", "Background saving started");
+        wait_until("BGSAVE to end", || conn.info("rdb_bgsave_in_progress") == "0");
+        check_file();
         conn.send("SHUTDOWN");
         server.ended();
-        assert_eq!(home.files(), ["other.rdb"]);
-        let bytes = fs::read(home.path("other.rdb")).unwrap();
-        assert_eq!(bytes.ends_with(&[0; 8]), name == "rdbchecksum");
-        assert_eq!(bytes.len() > 100_000, name == "rdbcompression");
+        check_file();
         let server = launch().start();
         assert_eq!(dataset(&mut server.connect()), before, "{name}");
     }
