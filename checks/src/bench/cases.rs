@@ -13,8 +13,8 @@ pub(crate) struct Case {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
     pub(crate) run: Run,
-    /// False if the peer is our own server with other settings, or a part of it. Such a case is measured once, however
-    /// many peers there are.
+    /// False if our server is compared with itself under other settings, or with a part of itself. The case is then
+    /// measured once, regardless of the number of peers.
     pub(crate) has_peer: bool,
     /// The options that select a part of the case.
     pub(crate) selected_by: &'static str,

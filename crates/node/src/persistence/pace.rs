@@ -2,7 +2,7 @@
 //!
 //! If the workers leave a CPU unused, the thread that writes uses it. Otherwise it writes for a short time and then
 //! rests, so that it uses only what the workers leave, but at least [`SHARE_MIN`] of a CPU, and more if commands emit
-//! entries faster than it writes them. If it is so far behind that the snapshot might be given up, it does not rest.
+//! entries faster than it writes them. If the queue might become full, which ends the snapshot, it does not rest.
 //!
 //! The thread rests between entries, so it writes a value of millions of elements without a rest.
 
