@@ -122,18 +122,18 @@ pub(crate) fn write_without_keys<W: Write>(out: W, head: &Head) -> io::Result<()
     head.begin(out).finish()?.flush()
 }
 
-/// Writes a snapshot in progress to `out` and returns the output. `has_time` is explained at [`Snapshot::write`].
+/// Writes a snapshot in progress to `out` and returns the output. `may_compress` is explained at [`Snapshot::write`].
 pub(crate) fn write_to<W: Write>(
     out: W,
     (shared, config): (&Shared, &Config),
     head: &Head,
     snapshot: &Snapshot,
-    has_time: impl Fn() -> bool,
+    may_compress: impl Fn() -> bool,
 ) -> Result<W, Failure> {
     let written = (|| {
         let mut out = head.begin(out);
         let mut pace = WriterPace::new(shared, config, snapshot);
-        snapshot.write(&mut out, has_time, |keys| pace.after(keys))?;
+        snapshot.write(&mut out, may_compress, |keys| pace.after(keys))?;
         let mut out = out.finish()?;
         out.flush()?;
         Ok(out)

@@ -230,8 +230,8 @@ fn write_to(
     let is_over = || snapshot.is_over();
     let wake = |worker: usize| shared.mailboxes.send(worker, Message::ContinueFullSyncs);
     let out = PipeWriter::new(pipe, &is_over, &wake);
-    let has_time = || pipe.is_half_full();
-    snapshot::write_to(out, (shared, config), head, snapshot, has_time)
+    let may_compress = || pipe.is_half_full();
+    snapshot::write_to(out, (shared, config), head, snapshot, may_compress)
         .map_err(|failure| failure.to_string())?;
     pipe.finish();
     Ok(TransferOutcome::Streamed)

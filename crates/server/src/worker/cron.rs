@@ -37,9 +37,10 @@ const EXPIRE_PERIOD_NS: u64 = 100_000_000;
 /// The length of one slice of the walk for a snapshot.
 const WALK_SLICE_NS: u64 = 100_000;
 /// The pause between two slices is the sum of this and of the time that the worker has spent on anything else since the
-/// previous slice, but at most [`WALK_PAUSE_MAX_NS`]. The system's timers add about 50 µs. So a worker without commands
-/// spends two fifths of its time on the walk, and leaves the CPU to other threads and processes in between. A worker
-/// without idle time spends 5 % of it.
+/// previous slice, but at most [`WALK_PAUSE_MAX_NS`]. The system's timers add up to 50 µs. So a worker without commands
+/// spends at least two fifths of its time on the walk, and leaves the CPU to other threads and processes in between. On
+/// kernels without `epoll_pwait2`, a pause is at least 1 ms, and such a worker spends a tenth of its time on the walk. A
+/// worker without idle time spends 5 % of it.
 const WALK_PAUSE_NS: u64 = 100_000;
 const WALK_PAUSE_MAX_NS: u64 = 1_900_000;
 /// The length of one slice of a comparison, or of the restart of access clocks.
@@ -315,7 +316,8 @@ impl Cron {
         let clock = core.clock;
         let begin = clock.ticks();
         // The admin lane only delivers the records that its own commands have emitted.
-        let slice_ns = if self.sweeper.is_some() { WALK_SLICE_NS } else { 0 };
+        let is_admin_lane = self.sweeper.is_none();
+        let slice_ns = if is_admin_lane { 0 } else { WALK_SLICE_NS };
         let more = || clock.ns(clock.ticks().wrapping_sub(begin)) < slice_ns;
         let walked = self.walker.walk(&core.shared.keyspace, &core.env, more);
         core.free_garbage();
@@ -325,6 +327,7 @@ impl Cron {
             worked.saturating_sub(std::mem::replace(&mut self.worked_ns, worked + ns));
         let end = now + ns;
         self.next_walk = match walked {
+            WalkOutcome::Part if is_admin_lane => Some(end + WALK_WAIT_NS),
             WalkOutcome::Part => Some(end + (WALK_PAUSE_NS + worked_since).min(WALK_PAUSE_MAX_NS)),
             WalkOutcome::Waits => Some(end + WALK_WAIT_NS),
             WalkOutcome::Nothing => None,

@@ -342,7 +342,7 @@ impl Snapshot {
     }
 
     /// Writes the entries as they are emitted, until all are written. Runs on a thread for which no
-    /// walker waits. `has_time` returns false if compressing the next entries would take longer than writing more
+    /// walker waits. `may_compress` returns false if compressing the next entries would take longer than writing more
     /// bytes. `wrote` is called after every few keys. O(all data).
     ///
     /// # Errors
@@ -350,7 +350,7 @@ impl Snapshot {
     pub fn write<W: Write>(
         &self,
         out: &mut RdbWriter<W>,
-        has_time: impl Fn() -> bool,
+        may_compress: impl Fn() -> bool,
         mut wrote: impl FnMut(u64),
     ) -> io::Result<()> {
         let mut db = None;
@@ -365,7 +365,8 @@ impl Snapshot {
         while self.keys_written() < self.keys() {
             for piece in self.queue.take(WRITER_WAIT) {
                 let weight = piece.weight();
-                let compresses = self.options.compresses && !self.is_writer_behind() && has_time();
+                let compresses =
+                    self.options.compresses && !self.is_writer_behind() && may_compress();
                 out.set_compression(compresses);
                 let written = self.write_piece(piece, &mut db, out);
                 self.queue.forget(&weight);
