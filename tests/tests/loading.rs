@@ -106,6 +106,8 @@ fn commands_without_keys_are_executed_while_loading() {
         ("CONFIG SET maxmemory-samples 7", "OK"),
         ("CONFIG RESETSTAT", "OK"),
         ("LATENCY RESET", "(integer) 0"),
+        ("CONFIG SET slowlog-log-slower-than -1", "OK"),
+        ("SLOWLOG RESET", "OK"),
         ("SLOWLOG LEN", "(integer) 0"),
         ("COMMAND COUNT", ""),
         ("HELLO 3", ""),
