@@ -28,8 +28,8 @@ pub(crate) fn blocking(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
             Ok(Crowd::new(server, command, CLIENTS).run(items)?.per_second)
         };
         report.add(Row {
-            what: format!("{items} items by {command} to {CLIENTS} clients, 2 workers"),
-            unit: "per s",
+            what: format!("{items} items to {CLIENTS} clients by {command}, two workers"),
+            unit: "1/s",
             ours: rate(&two).context("ours")?,
             theirs: Some(rate(&sides.theirs).context("peer")?),
             limit: Limit::RatioAtLeast(1.0),
@@ -45,14 +45,14 @@ fn vanish(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         let costs = sides.all().into_iter().map(|server| cost_of_vanishing(server, count));
         let costs: Vec<(f64, f64)> = costs.collect::<Result<_>>()?;
         report.add(Row {
-            what: format!("per client, {count} blocked clients disconnect"),
-            unit: "CPU µs",
+            what: format!("cost per client if {count} blocked clients disconnect at once"),
+            unit: "µs of CPU time",
             ours: costs[0].0,
             theirs: costs.last().map(|cost| cost.0),
             limit: Limit::None,
         });
         report.add(Row {
-            what: "RSS growth after they are gone".to_owned(),
+            what: format!("memory that remains after {count} blocked clients disconnected"),
             unit: "MiB",
             ours: costs[0].1,
             theirs: costs.last().map(|cost| cost.1),

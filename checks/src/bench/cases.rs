@@ -39,8 +39,12 @@ const fn alone(name: &'static str, about: &'static str, run: Run) -> Case {
 }
 
 pub(super) const CASES: &[Case] = &[
-    case("throughput", "PING GET SET MSET at P1, P16, P100, 50 clients", throughput::matrix),
-    case("script", "EVALSHA of GET and SET at P16", throughput::script),
+    case(
+        "throughput",
+        "PING, GET, SET, MSET at pipeline depths 1, 16, 100, 50 clients",
+        throughput::matrix,
+    ),
+    case("script", "EVALSHA of GET and SET at pipeline depth 16", throughput::script),
     case("transactions", "MULTI of ten SETs, 50 clients", transactions::transactions),
     alone("bare", "PING compared with the bare event loop", throughput::bare),
     case("kept", "GET with 8,000 connected clients", throughput::kept),
@@ -78,7 +82,7 @@ pub(super) const CASES: &[Case] = &[
     .selected_by("--only"),
     alone(
         "routing",
-        "GET and SET at P1 and P100 with cluster mode on, compared with off",
+        "GET and SET at pipeline depths 1 and 100 with cluster mode, compared with none",
         routing::routing,
     ),
     case(
@@ -119,7 +123,7 @@ pub(super) const CASES: &[Case] = &[
     case("large", "commands on values of 10,000 elements", large::large).selected_by("--only"),
     alone(
         "generator",
-        "CPU per request of brisk-benchmark and redis-benchmark at P1, P16, P100",
+        "CPU time per request of brisk-benchmark and redis-benchmark at pipeline depths 1, 16, 100",
         generator::generator,
     ),
     case("elements", "memory per element of collections", types::elements),

@@ -74,7 +74,7 @@ pub(crate) fn list(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     }
     report.add(Row {
         what: format!("CLIENT LIST of {} clients", setup.scaled(IDLE) as usize + WORKING + 1),
-        unit: "per s",
+        unit: "1/s",
         ours: ours[1].lists_per_second,
         theirs: Some(theirs[1].lists_per_second),
         limit: Limit::None,

@@ -45,7 +45,7 @@ pub(crate) fn consoles(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
             median(&rounds.iter().map(|round| round[at]).collect::<Vec<_>>())
         });
         report.add(Row {
-            what: format!("PING next to {CONSOLES} consoles (peer: none), {name}"),
+            what: format!("PING while {CONSOLES} consoles are open, compared with none: {name}"),
             unit: "ms",
             ours: with,
             theirs: Some(without),

@@ -337,7 +337,7 @@ pub(crate) fn measure(
         let theirs = servers.len() - 1;
         report.add(Row {
             what: name,
-            unit: "CPU µs/op",
+            unit: "µs of CPU time",
             ours: cpu(0),
             theirs: (!rates[theirs].is_empty()).then(|| cpu(theirs)),
             limit,

@@ -127,7 +127,7 @@ pub(crate) fn expiry(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     for (what, limit, of) in rows {
         report.add(Row {
             what: format!(
-                "{count} keys with one expiry time: {what} (minimum of {})",
+                "{count} keys with the same expiry time: {what} (minimum of {})",
                 setup.rounds
             ),
             unit: "ms",

@@ -43,7 +43,7 @@ pub(crate) fn generator(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
                 median(&rounds[i].iter().map(metric).collect::<Vec<_>>())
             };
             let mut row = |unit, metric: fn(&Spent) -> f64, limit| {
-                let what = format!("{} P{pipeline}", test.to_uppercase());
+                let what = format!("{}, pipeline depth {pipeline}", test.to_uppercase());
                 report.add(Row {
                     what,
                     unit,
@@ -52,8 +52,8 @@ pub(crate) fn generator(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
                     limit,
                 });
             };
-            row("generator CPU µs/req", |spent| spent.cpu_us, LIMIT);
-            row("req/s", |spent| spent.per_second, Limit::None);
+            row("µs of the generator's CPU time", |spent| spent.cpu_us, LIMIT);
+            row("requests/s", |spent| spent.per_second, Limit::None);
         }
     }
     Ok(())

@@ -144,7 +144,7 @@ pub(crate) fn large(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         }
         report.add(Row {
             what: format!("`{case}`"),
-            unit: "CPU µs/op",
+            unit: "µs of CPU time",
             ours: median(&cpu[0]),
             theirs: Some(median(&cpu[servers.len() - 1])),
             limit: Limit::Ratio(1.0),

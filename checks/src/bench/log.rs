@@ -55,15 +55,15 @@ fn cost(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         let found = by_turns(setup, &servers, &run)?;
         let cost = |without: usize| found[without + 1].cpu_us / found[without].cpu_us;
         report.add(Row {
-            what: format!("SET P{pipeline}, everysec"),
-            unit: "CPU µs/op",
+            what: format!("SET, everysec, pipeline depth {pipeline}"),
+            unit: "µs of CPU time",
             ours: found[1].cpu_us,
             theirs: Some(found[3].cpu_us),
             limit: Limit::None,
         });
         report.add(Row {
-            what: format!("SET P{pipeline}, everysec, ratio to no file"),
-            unit: "CPU, times",
+            what: format!("SET, everysec, pipeline depth {pipeline}, relative to no file"),
+            unit: "ratio of CPU times",
             ours: cost(0),
             theirs: Some(cost(2)),
             limit: Limit::Most(COST_MAX),
@@ -82,7 +82,7 @@ fn always(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         let found = by_turns(setup, &servers, &run)?;
         report.add(Row {
             what: format!("SET, always, {clients} clients"),
-            unit: "req/s",
+            unit: "requests/s",
             ours: found[0].per_second,
             theirs: Some(found[1].per_second),
             limit: Limit::RatioAtLeast(ratio),
@@ -105,8 +105,8 @@ fn slow_disk(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         found
     })?;
     report.add(Row {
-        what: "SET, everysec, busy disk".to_owned(),
-        unit: "p99 ms",
+        what: "SET, everysec, while another process keeps the disk busy".to_owned(),
+        unit: "ms (p99)",
         ours: found[0].p99_ms,
         theirs: Some(found[1].p99_ms),
         limit: Limit::Ratio(1.0),

@@ -96,16 +96,17 @@ pub(crate) fn publish(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
             |i: usize, metric: MetricFn| median(&times[i].iter().map(metric).collect::<Vec<_>>());
         let peer = audiences.len() - 1;
         let rows: [(&str, MetricFn, Limit); 2] = [
-            ("CPU µs/op", |(cpu, _)| *cpu, Limit::Ratio(0.7)),
-            ("µs/op", |(_, clock)| *clock, Limit::None),
+            ("µs of CPU time", |(cpu, _)| *cpu, Limit::Ratio(0.7)),
+            ("µs", |(_, clock)| *clock, Limit::None),
         ];
         let ours = sides.ours.iter().map(|(label, _)| (label.as_str(), true));
-        for (i, (label, bounded)) in [(", bare fan-out", false)].into_iter().chain(ours).enumerate()
+        for (i, (label, bounded)) in
+            [(", only one write per subscriber", false)].into_iter().chain(ours).enumerate()
         {
             for (unit, metric, limit) in rows {
                 let limit = if bounded { limit } else { Limit::None };
                 report.add(Row {
-                    what: format!("{len} bytes to {SUBSCRIBERS}, P{at_once}{label}"),
+                    what: format!("PUBLISH of {len} bytes to {SUBSCRIBERS} subscribers, pipeline depth {at_once}{label}"),
                     unit,
                     ours: of(i, metric),
                     theirs: Some(of(peer, metric)),

@@ -89,7 +89,11 @@ fn compare_requests(recorded: &Path) -> Result<Report> {
 fn requests(result: &Value) -> Result<Report> {
     let mut report = Report::new("requests next to the recorded build: lower bounds of the ratios");
     for case in result["cases"].as_array().context("no cases")? {
-        let name = format!("{} at P{}", case["title"].as_str().unwrap_or("?"), case["pipeline"]);
+        let name = format!(
+            "{}, pipeline depth {}",
+            case["title"].as_str().unwrap_or("?"),
+            case["pipeline"]
+        );
         for row in case["rows"].as_array().context("no rows")? {
             let metric = row["metric"].as_str().context("no metric")?;
             if REQUEST_METRICS.contains(&metric) {

@@ -26,6 +26,8 @@ pub(crate) enum Limit {
     RatioAtLeast(f64),
     /// The largest value of our result, in the row's unit.
     Most(f64),
+    /// The smallest value of our result, in the row's unit.
+    Least(f64),
 }
 
 impl Limit {
@@ -35,6 +37,7 @@ impl Limit {
             Limit::Ratio(r) => format!("ratio ≤ {r}"),
             Limit::RatioAtLeast(r) => format!("ratio ≥ {r}"),
             Limit::Most(n) => format!("≤ {n}"),
+            Limit::Least(n) => format!("≥ {n}"),
         }
     }
 
@@ -45,6 +48,7 @@ impl Limit {
             Limit::Ratio(r) => measured.ratio().map(|ratio| ratio <= r),
             Limit::RatioAtLeast(r) => measured.ratio().map(|ratio| ratio >= r),
             Limit::Most(n) => Some(measured.ours <= n),
+            Limit::Least(n) => Some(measured.ours >= n),
         }
     }
 }

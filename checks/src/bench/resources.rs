@@ -76,10 +76,10 @@ pub(crate) fn keys(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let count = setup.scaled(10_000_000);
     let sides = Sides::start(setup)?;
     let rows = [
-        ("16-byte keys, 8-byte values", "bytes RSS/key", Limit::Most(50.0)),
-        ("longest PING while inserting", "ms", Limit::None),
-        ("longest round while inserting", "ms", Limit::None),
-        ("insertion", "µs/key", Limit::None),
+        ("memory per key of 16 bytes with a value of 8 bytes", "bytes", Limit::Most(50.0)),
+        ("longest PING while keys are inserted", "ms", Limit::None),
+        ("longest round of the event loop while keys are inserted", "ms", Limit::None),
+        ("time per inserted key", "µs", Limit::None),
     ];
     add_rows(&sides, report, &rows, |server| {
         let before = server.rss();
@@ -98,7 +98,10 @@ pub(crate) fn keys(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         Ok(vec![per_key, percentile_ms(&times, 100), round, took])
     })?;
     report.add(Row {
-        what: format!("longest round at one point of each of {} insertions", setup.rounds),
+        what: format!(
+            "longest round that occurs at the same point in each of {} insertions",
+            setup.rounds
+        ),
         unit: "ms",
         ours: own_pause_ms(&sides.ours[0].1, count, setup.rounds)?,
         theirs: None,
@@ -113,8 +116,8 @@ pub(crate) fn slow_reader(setup: &Setup<'_>, report: &mut Report) -> Result<()> 
     let requested = setup.scaled(1_000_000);
     let sides = Sides::start(setup)?;
     let rows = [
-        ("RSS growth by one slow reader", "MiB", Limit::Most(4.0)),
-        ("PING p99 of another client", "ms", Limit::Ratio(1.5)),
+        ("memory for a client that reads late", "MiB", Limit::Most(4.0)),
+        ("p99 of another client's PING", "ms", Limit::Ratio(1.5)),
         ("replies read in order", "count", Limit::None),
     ];
     add_rows(&sides, report, &rows, |server| {
@@ -186,11 +189,26 @@ pub(crate) fn slow_readers(setup: &Setup<'_>, report: &mut Report) -> Result<()>
     }
     times.sort();
     let grown = server.rss().saturating_sub(before) as f64;
-    report.ours(format!("RSS growth by {clients} slow readers"), "MiB", grown / MIB, Limit::None);
-    report.ours("of it for each", "KiB", grown / 1024.0 / clients as f64, Limit::Most(1_100.0));
-    report.ours("of them stopped", "count", stalled as f64, Limit::None);
-    report.ours("PING p99 of another client", "ms", percentile_ms(&times, 99), Limit::None);
-    report.ours("longest PING of another client", "ms", percentile_ms(&times, 100), Limit::None);
+    report.ours(
+        format!("memory for {clients} clients that read nothing"),
+        "MiB",
+        grown / MIB,
+        Limit::None,
+    );
+    report.ours(
+        "memory for each of these clients",
+        "KiB",
+        grown / 1024.0 / clients as f64,
+        Limit::Most(1_100.0),
+    );
+    report.ours(
+        "clients that the server no longer reads from",
+        "count",
+        stalled as f64,
+        Limit::None,
+    );
+    report.ours("p99 of another client's PING", "ms", percentile_ms(&times, 99), Limit::None);
+    report.ours("another client's longest PING", "ms", percentile_ms(&times, 100), Limit::None);
     Ok(())
 }
 
@@ -199,10 +217,18 @@ pub(crate) fn churn(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let connections = setup.scaled(10_000);
     let sides = Sides::start(setup)?;
     let rows = [
-        ("GET p99 of 50 clients, quiet", "ms", Limit::None),
-        ("GET p99 of 50 clients, churn", "ms", Limit::Ratio(1.0)),
-        ("GET req/s of 50 clients, churn", "req/s", Limit::None),
-        ("connections opened and closed", "per s", Limit::None),
+        ("p99 of GET of 50 clients", "ms", Limit::None),
+        (
+            "p99 of GET of 50 clients while another client connects and disconnects",
+            "ms",
+            Limit::Ratio(1.0),
+        ),
+        (
+            "GET of 50 clients while another client connects and disconnects",
+            "requests/s",
+            Limit::None,
+        ),
+        ("connections opened and closed", "1/s", Limit::None),
     ];
     add_rows(&sides, report, &rows, |server| {
         fill(server, 0, 100_000, 3)?;

@@ -34,7 +34,8 @@ pub(crate) fn routing(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
             let operations = setup.scaled(operations);
             let run =
                 Run { command, operations, clients: 50, pipeline, keep_alive: true, keys: KEYS };
-            let what = format!("{name} P{pipeline}, cluster mode (peer: off)");
+            let what =
+                format!("{name}, pipeline depth {pipeline}, cluster mode compared with none");
             compare(setup, &sides, &what, &run, LIMIT, report)?;
         }
     }

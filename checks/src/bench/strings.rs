@@ -118,7 +118,7 @@ pub(crate) fn strings(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
             }
         }
         let metrics: [(&str, MetricFn, Limit); 3] = [
-            ("CPU ms", |cost| &cost.cpu_ms, call.limit),
+            ("ms of CPU time", |cost| &cost.cpu_ms, call.limit),
             ("ms", |cost| &cost.took_ms, Limit::None),
             ("ms, longest GET of another client", |cost| &cost.wait_ms, Limit::None),
         ];

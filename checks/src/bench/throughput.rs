@@ -57,9 +57,9 @@ fn compare_each(
                 limit,
             });
         };
-        row("CPU µs/op", |rate| rate.cpu_us, limit(label));
-        row("req/s", |rate| rate.per_second, Limit::None);
-        row("p99 ms", |rate| rate.p99_ms, Limit::None);
+        row("µs of CPU time", |rate| rate.cpu_us, limit(label));
+        row("requests/s", |rate| rate.per_second, Limit::None);
+        row("ms (p99)", |rate| rate.p99_ms, Limit::None);
     }
     Ok(())
 }
@@ -83,7 +83,7 @@ pub(crate) fn matrix(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
             compare(
                 setup,
                 &sides,
-                &format!("{name} P{pipeline}"),
+                &format!("{name}, pipeline depth {pipeline}"),
                 &run,
                 // PING reads no data, so it is compared with the bare loop instead.
                 if name == "PING" { Limit::None } else { Limit::Ratio(limit) },
@@ -102,7 +102,7 @@ pub(crate) fn matrix(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         keep_alive: true,
         keys: KEYS,
     };
-    compare(setup, &sides, "MSET(10) P100", &run, Limit::Ratio(0.3), report)
+    compare(setup, &sides, "MSET of 10 keys, pipeline depth 100", &run, Limit::Ratio(0.3), report)
 }
 
 /// EVALSHA of a script that reads and writes the key it declares.
@@ -117,7 +117,14 @@ pub(crate) fn script(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let command: &[&str] = &["EVALSHA", &digest, "1", KEY, "xxx"];
     let operations = setup.scaled(800_000);
     let run = Run { command, operations, clients: 50, pipeline: 16, keep_alive: true, keys: KEYS };
-    compare(setup, &sides, "EVALSHA of GET and SET P16", &run, Limit::Ratio(0.7), report)
+    compare(
+        setup,
+        &sides,
+        "EVALSHA of GET and SET, pipeline depth 16",
+        &run,
+        Limit::Ratio(0.7),
+        report,
+    )
 }
 
 /// PING compared with an event loop that does nothing else: the cost of parsing and dispatch.
@@ -137,8 +144,8 @@ pub(crate) fn bare(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
             theirs.push(benchmark_at(bare.port, bare.pid(), &run)?.cpu_us);
         }
         report.add(Row {
-            what: format!("PING P{pipeline} (peer: the bare loop)"),
-            unit: "CPU µs/op",
+            what: format!("PING, pipeline depth {pipeline}, compared with a bare event loop"),
+            unit: "µs of CPU time",
             ours: median(&ours),
             theirs: Some(median(&theirs)),
             limit,
@@ -183,7 +190,7 @@ pub(crate) fn reconnect(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         };
         let limit =
             |backend: &str| Limit::Ratio(if backend.contains("io_uring") { 0.75 } else { 0.85 });
-        let what = format!("GET, reconnect, {clients} clients");
+        let what = format!("GET, {clients} clients, a connection per request");
         compare_each(setup, &sides, &what, &run, limit, report)?;
     }
     Ok(())
@@ -216,13 +223,13 @@ pub(crate) fn info(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         let [ours, theirs] = rounds.map(|both| both.map(|rounds| median(&rounds)));
         let (alone, with_idle) = ([ours[0], theirs[0]], [ours[1], theirs[1]]);
         let mut row = |what: &str, unit, [ours, theirs]: [f64; 2], limit| {
-            let what = format!("INFO by {clients} clients{what}");
+            let what = format!("INFO, clients: {clients}{what}");
             report.add(Row { what, unit, ours, theirs: Some(theirs), limit });
         };
-        row("", "CPU µs/op", alone, limit);
-        row(" with 9,999 idle clients", "CPU µs/op", with_idle, limit);
+        row("", "µs of CPU time", alone, limit);
+        row(", next to 9,999 idle clients", "µs of CPU time", with_idle, limit);
         let increase = [ours[1] / ours[0], theirs[1] / theirs[0]];
-        row(", ratio with to without idle clients", "times", increase, Limit::Most(1.05));
+        row(", next to 9,999 idle clients, relative to none", "ratio", increase, Limit::Most(1.05));
     }
     Ok(())
 }
@@ -264,7 +271,11 @@ pub(crate) fn workers(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         start(at_once(1)?)?,
         start(at_once(2)?)?,
     ];
-    let pairs = [(1, 0, ""), (2, 0, " that give way"), (4, 3, " that wake at once, as the peer")];
+    let pairs = [
+        (1, 0, ""),
+        (2, 0, " that run without preempting the generator"),
+        (4, 3, " that do not wait for further requests"),
+    ];
     let cases: [(&str, &[&str], u64, u64); 3] = [
         ("LCS of 4,000 bytes", lcs, 30_000, 1_000),
         ("GET", &["GET", KEY], 200_000, 100_000),
@@ -287,11 +298,13 @@ pub(crate) fn workers(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         } else {
             (Limit::None, Limit::Ratio(1.12))
         };
-        let metrics: [(_, MetricFn); 2] =
-            [(("req/s", rate), |rate| rate.per_second), (("CPU µs/op", cost), |rate| rate.cpu_us)];
+        let metrics: [(_, MetricFn); 2] = [
+            (("requests/s", rate), |rate| rate.per_second),
+            (("µs of CPU time", cost), |rate| rate.cpu_us),
+        ];
         for (two, one, how) in pairs {
             for ((unit, limit), metric) in metrics {
-                let what = format!("{name}, two workers{how} (peer: one)");
+                let what = format!("{name}, two workers{how}, compared with one");
                 let (ours, theirs) = (of(two, metric), Some(of(one, metric)));
                 report.add(Row { what, unit, ours, theirs, limit });
             }

@@ -72,8 +72,11 @@ pub(crate) fn tracking(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
                 theirs.push(plain.run(case, pipeline, operations)?);
             }
             report.add(Row {
-                what: format!("{}, P{pipeline} (peer: without tracking)", case.what),
-                unit: "CPU µs/op",
+                what: format!(
+                    "{}, pipeline depth {pipeline}, compared with no tracking",
+                    case.what
+                ),
+                unit: "µs of CPU time",
                 ours: median(&ours),
                 theirs: Some(median(&theirs)),
                 limit: case.limit,

@@ -85,8 +85,8 @@ pub(crate) fn transactions(setup: &Setup<'_>, report: &mut Report) -> Result<()>
         let peer = loads.len() - 1;
         for (i, (label, _)) in sides.ours.iter().enumerate() {
             report.add(Row {
-                what: format!("MULTI of {SETS} SETs, P{at_once}{label}"),
-                unit: "CPU µs/op",
+                what: format!("MULTI of {SETS} SETs, transactions at a time: {at_once}{label}"),
+                unit: "µs of CPU time",
                 ours: median(&times[i]),
                 theirs: Some(median(&times[peer])),
                 limit: Limit::Ratio(0.5),

@@ -161,7 +161,7 @@ pub(crate) fn commands(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         let cpu = |i: usize| median(&rates[i].iter().map(|r| r.cpu_us).collect::<Vec<_>>());
         report.add(Row {
             what: measured.name.to_owned(),
-            unit: "CPU µs/op",
+            unit: "µs of CPU time",
             ours: cpu(0),
             theirs: Some(cpu(servers.len() - 1)),
             limit: Limit::Ratio(measured.limit),
@@ -264,7 +264,7 @@ pub(crate) fn elements(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         let bytes: Vec<f64> = bytes.collect::<Result<_>>()?;
         report.add(Row {
             what: kept.name.to_owned(),
-            unit: "bytes RSS/element",
+            unit: "bytes per element",
             ours: bytes[0],
             theirs: bytes.last().copied(),
             limit: kept.limit,

@@ -142,7 +142,7 @@ fn stalled(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let mib = |bytes: f64| bytes / f64::from(1 << 20);
     for (at, replicas) in STALLED.into_iter().enumerate() {
         report.add(Row {
-            what: format!("memory for stalled replicas, {replicas}"),
+            what: format!("memory for replicas that do not read: {replicas}"),
             unit: "MiB",
             ours: mib(held[0][at]),
             theirs: Some(mib(held[1][at])),
@@ -150,8 +150,8 @@ fn stalled(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         });
     }
     report.add(Row {
-        what: "memory for ten stalled replicas, ratio to one".to_owned(),
-        unit: "times",
+        what: "memory for ten replicas that do not read, relative to one".to_owned(),
+        unit: "ratio",
         ours: held[0][1] / held[0][0],
         theirs: Some(held[1][1] / held[1][0]),
         limit: Limit::Most(STALLED_MAX),
@@ -197,12 +197,17 @@ fn promotion(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let longest = |side: usize| found[side].iter().copied().fold(f64::NAN, f64::max);
     for (what, ours, theirs, limit) in [
         (
-            "REPLICAOF NO ONE until a write is accepted",
+            "time from REPLICAOF NO ONE until a write is accepted, median of seven",
             median(&found[0]),
             median(&found[1]),
             Limit::None,
         ),
-        ("the longest of seven", longest(0), longest(1), Limit::Most(PROMOTED_MS_MAX)),
+        (
+            "time from REPLICAOF NO ONE until a write is accepted, longest of seven",
+            longest(0),
+            longest(1),
+            Limit::Most(PROMOTED_MS_MAX),
+        ),
     ] {
         report.add(Row { what: what.to_owned(), unit: "ms", ours, theirs: Some(theirs), limit });
     }

@@ -60,8 +60,8 @@ pub(super) fn primary(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
                 };
                 let found = by_turns(setup, &servers, &run)?;
                 report.add(Row {
-                    what: format!("primary, SET P{pipeline}, {with}"),
-                    unit: "CPU µs/op",
+                    what: format!("primary, SET, pipeline depth {pipeline}, {with}"),
+                    unit: "µs of CPU time",
                     ours: found[0].cpu_us,
                     theirs: Some(found[1].cpu_us),
                     limit,
@@ -104,8 +104,8 @@ pub(super) fn replica(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
             }
         }
         report.add(Row {
-            what: format!("replica, SET, {at_once} per write"),
-            unit: "CPU µs/op",
+            what: format!("replica, {at_once} SETs in each write of the primary"),
+            unit: "µs of CPU time",
             ours: median(&found[0]),
             theirs: Some(median(&found[1])),
             limit: Limit::Ratio(COST_MAX),
@@ -172,14 +172,14 @@ pub(super) fn single(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         median(&found[side].iter().map(metric).collect::<Vec<_>>())
     };
     report.add(Row {
-        what: "replica, SET, one client".to_owned(),
-        unit: "CPU µs/op",
+        what: "replica, SETs of one client of the primary".to_owned(),
+        unit: "µs of CPU time",
         ours: middle(0, |one| one.0),
         theirs: Some(middle(1, |one| one.0)),
         limit: Limit::Ratio(COST_MAX),
     });
     report.add(Row {
-        what: "the primary meanwhile, SET, one client".to_owned(),
+        what: "primary, SETs of one client, with this replica".to_owned(),
         unit: "SET/s",
         ours: middle(0, |one| one.1),
         theirs: Some(middle(1, |one| one.1)),
@@ -239,7 +239,9 @@ pub(super) fn behind(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     ];
     for (what, unit, [ours, theirs], limit) in rows {
         report.add(Row {
-            what: format!("lag of a replica of two workers at P100, {what}"),
+            what: format!(
+                "lag of a replica of a primary with two workers, pipeline depth 100: {what}"
+            ),
             unit,
             ours,
             theirs: Some(theirs),

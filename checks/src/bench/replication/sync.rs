@@ -73,7 +73,7 @@ pub(super) fn sync(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let gb = bytes as f64 / f64::from(1 << 30);
     for (metric, (what, unit)) in NAMES.into_iter().enumerate() {
         report.add(Row {
-            what: format!("full copy of {gb:.1} GB, {what}"),
+            what: format!("full copy of {gb:.1} GB: {what}"),
             unit,
             ours: middle(0, metric),
             theirs: Some(middle(1, metric)),
@@ -81,7 +81,7 @@ pub(super) fn sync(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         });
     }
     report.add(Row {
-        what: format!("full copy of {gb:.1} GB, increase of the longest request"),
+        what: format!("full copy of {gb:.1} GB: increase of the longest request"),
         unit: "ms",
         ours: middle(0, 2) - middle(0, 1),
         theirs: Some(middle(1, 2) - middle(1, 1)),
