@@ -25,9 +25,9 @@ fn change_of(expected: Revision, document: &[u8]) -> TopologyChange<'_> {
     TopologyChange { expected, document, controller: None }
 }
 
-/// Makes a change and returns its revision. No other client makes changes in the meantime. On a busy disk, etcd may need
-/// longer than a call lasts, so that the call has no known outcome. In this case, the document shows whether the change
-/// was made.
+/// Makes a change and returns its revision. No other client makes changes in the meantime. On a
+/// busy disk, etcd may take longer than a call, and the outcome of the call is then unknown. The
+/// document shows whether the change was made.
 #[track_caller]
 fn changed(
     subject: &Subject,

@@ -38,9 +38,9 @@ const EXPIRE_PERIOD_NS: u64 = 100_000_000;
 const WALK_SLICE_NS: u64 = 100_000;
 /// The pause between two slices is the sum of this and of the time that the worker has spent on anything else since the
 /// previous slice, but at most [`WALK_PAUSE_MAX_NS`]. The system's timers add up to 50 µs. So a worker without commands
-/// spends at least two fifths of its time on the walk, and leaves the CPU to other threads and processes in between. On
-/// kernels without `epoll_pwait2`, a pause is at least 1 ms, and such a worker spends a tenth of its time on the walk. A
-/// worker without idle time spends 5 % of it.
+/// spends at least two fifths of its time on the walk, and leaves the CPU to other threads and processes in between. A
+/// worker without idle time spends 5 % of it. On kernels without `epoll_pwait2`, a pause is at least 1 ms, and a worker
+/// spends at most a tenth of its time on the walk.
 const WALK_PAUSE_NS: u64 = 100_000;
 const WALK_PAUSE_MAX_NS: u64 = 1_900_000;
 /// The length of one slice of a comparison, or of the restart of access clocks.
