@@ -5,7 +5,7 @@ use crate::base::long_double::LongDouble;
 use crate::base::number::parse_i64;
 use crate::base::place::{DbIndex, Key, UnixMs};
 use crate::command::cursor::Cursor;
-use brisk_resp::{Span, Spans};
+use brisk_resp::{Span, Spans, request};
 
 pub use crate::base::place::PreparedKey;
 
@@ -57,6 +57,14 @@ impl<'a> Args<'a> {
     pub fn arguments(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + Clone + use<'a> {
         let (input, spans) = (self.input, self.spans);
         self.list.iter().map(move |span| spans.bytes(input, *span))
+    }
+
+    /// Appends the request, as it was sent if it has the form that this server writes. O(bytes).
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        match request::encoded_bytes(self.input, self.list) {
+            Some(bytes) => out.extend_from_slice(bytes),
+            None => request::encode_words(out, self.arguments()),
+        }
     }
 
     /// The arguments not yet taken.

@@ -352,7 +352,7 @@ pub fn emit_slot(
         requests.push(words.into_iter().chain(options).collect::<Vec<_>>());
     });
     requests.into_iter().for_each(|request| keys.propagate(|| request));
-    let _ = keys.close(std::iter::empty());
+    let _ = keys.close(|_| ());
     keyspace.journal().append_request(&rest(&ids));
     true
 }
@@ -383,7 +383,7 @@ pub fn keep_only(
     if !names.is_empty() {
         keys.propagate(words);
     }
-    let _ = keys.close(std::iter::empty());
+    let _ = keys.close(|_| ());
     names.len()
 }
 

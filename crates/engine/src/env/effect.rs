@@ -7,7 +7,6 @@
 use crate::base::place::{DbIndex, SlotId, Ticket};
 use crate::env::journal::Journal;
 use bitflags::bitflags;
-use brisk_resp::reply::encode;
 use brisk_resp::request;
 use smallvec::SmallVec;
 use std::cell::Cell;
@@ -86,8 +85,12 @@ impl Effects {
 
     /// Adds a command. O(its bytes).
     pub fn push<'w>(&mut self, db: DbIndex, words: impl ExactSizeIterator<Item = &'w [u8]>) {
-        encode::array(&mut self.bytes, words.len());
-        words.for_each(|word| encode::bulk(&mut self.bytes, word));
+        self.push_encoded(db, |out| request::encode_words(out, words));
+    }
+
+    /// Adds a command that `encode` appends.
+    pub(crate) fn push_encoded(&mut self, db: DbIndex, encode: impl FnOnce(&mut Vec<u8>)) {
+        encode(&mut self.bytes);
         self.ends.push((db, self.bytes.len()));
     }
 
@@ -121,15 +124,20 @@ impl Effects {
         }
         let mut begin = 0;
         for (own, end) in &self.ends {
-            if db.replace(*own) != Some(*own) {
-                request::encode(out, &["SELECT", itoa::Buffer::new().format(own.number())]);
-            }
+            select(out, db, *own);
             out.extend_from_slice(&self.bytes[begin..*end]);
             begin = *end;
         }
         if is_framed {
             request::encode(out, &["EXEC"]);
         }
+    }
+}
+
+/// Appends a SELECT unless `own` is already the database of the last command, `db`.
+pub(super) fn select(out: &mut Vec<u8>, db: &mut Option<DbIndex>, own: DbIndex) {
+    if db.replace(own) != Some(own) {
+        request::encode(out, &["SELECT", itoa::Buffer::new().format(own.number())]);
     }
 }
 
@@ -247,6 +255,16 @@ impl Aftermath {
     /// Reports whether the running transaction is propagated.
     pub(crate) fn has_effects(&self) -> bool {
         self.is_covered || !self.effects.is_empty()
+    }
+
+    /// Reports whether the running command is a whole transaction as it was sent: it is not part of
+    /// a unit, and has set no effects.
+    pub(crate) fn is_single(&self) -> bool {
+        !self.unit
+            && !self.replaced
+            && self.effects.is_empty()
+            && self.slots.is_empty()
+            && self.relayed.is_empty()
     }
 
     /// Reports whether the running command is one of several that share a ticket.

@@ -10,7 +10,7 @@
 //! therefore an order in which the changes can have happened, and there are no gaps. A [`Ticket`] is the offset in the
 //! stream after the transaction. The lock is held while a few hundred bytes are copied.
 
-use super::effect::Effects;
+use super::effect::{Effects, select};
 use super::tap::{TapId, TapOverflow, Taps};
 use crate::base::place::{DbIndex, SlotId, Ticket};
 use crate::base::slot_set::SlotSet;
@@ -97,6 +97,28 @@ impl Journal {
             taps.note(effects, slots);
         }
         self.advance(bytes.len() - before)
+    }
+
+    /// Like [`Journal::append`], for a transaction of one command, which `encode` appends. Returns `None` and appends
+    /// nothing if the transaction has to be copied for other readers.
+    #[inline]
+    pub(crate) fn append_command(
+        &self,
+        own: DbIndex,
+        encode: impl FnOnce(&mut Vec<u8>),
+    ) -> Option<Ticket> {
+        let mut state = self.state.lock().even_poisoned();
+        let JournalState { bytes, db, taps, .. } = &mut *state;
+        if self.is_relayed() {
+            return Some(self.end());
+        }
+        if !taps.is_empty() {
+            return None;
+        }
+        let before = bytes.len();
+        select(bytes, db, own);
+        encode(bytes);
+        Some(self.advance(bytes.len() - before))
     }
 
     /// Appends a command that changes nothing, such as a PING for replicas. A stream of another
@@ -224,6 +246,7 @@ impl Journal {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use brisk_resp::request;
 
     fn effects(commands: &[(u32, &str)]) -> Effects {
         let mut effects = Effects::default();
@@ -314,6 +337,31 @@ mod tests {
         assert_eq!(journal.take(&mut bytes, &mut Vec::new()), second);
         assert_eq!(lines(&bytes), ["SELECT 0", "SET b 3"]);
         assert!(bytes.starts_with(b"before *"));
+    }
+
+    #[test]
+    fn a_single_command_is_appended_like_its_effects_unless_a_tap_needs_them() {
+        let (one, other) = (Journal::default(), Journal::default());
+        for (db, line) in [(3, "SET a 1"), (3, "DEL a"), (0, "INCR b")] {
+            let expected = append(&one, &[(db, line)]);
+            let words: Vec<&str> = line.split(' ').collect();
+            let ticket = other.append_command(DbIndex::of(db), |out| request::encode(out, &words));
+            assert_eq!(ticket, Some(expected));
+        }
+        let taken = |journal: &Journal| {
+            let mut bytes = Vec::new();
+            journal.take(&mut bytes, &mut Vec::new());
+            bytes
+        };
+        assert_eq!(taken(&other), taken(&one));
+        let append_ping =
+            || other.append_command(DbIndex::FIRST, |out| request::encode(out, &["PING"]));
+        let (end, tap) = (other.end(), other.begin_tap(std::iter::empty().collect(), 1000));
+        assert_eq!(append_ping(), None);
+        other.end_tap(tap);
+        other.set_relayed(true);
+        assert_eq!(append_ping(), Some(end));
+        assert!(!other.has_untaken() && taken(&other).is_empty());
     }
 
     #[test]

@@ -42,7 +42,7 @@ pub fn run(
     if !keys.remove_expired(args.keys(), call.blocking != Blocking::Never) {
         // These removals are propagated now. The next attempts remove the other expired keys, and
         // other commands run in between.
-        keys.close(args.arguments());
+        keys.close(|out| args.encode(out));
         return Err(CommandError::SlotBusy);
     }
     run_held(&mut keys, call, args, reply)
@@ -68,7 +68,7 @@ pub(crate) fn run_held(
         if spec.flags.contains(Flags::READONLY) {
             keys.remember_all(args);
         }
-        let ticket = keys.close(args.arguments());
+        let ticket = keys.close(|out| args.encode(out));
         keys.note_shown();
         ticket
     };

@@ -37,7 +37,7 @@ mod inline;
 #[cfg(test)]
 mod tests;
 
-pub use encode::{encode, is_encoded};
+pub use encode::{encode, encode_words, encoded_bytes, is_encoded};
 
 use memchr::memchr2;
 

@@ -6,6 +6,7 @@ use super::{HeldSlots, Keys, lock_blocking};
 use crate::env::Env;
 use crate::env::effect::{EventClass, Hooks};
 use crate::keyspace::{DbIndex, Key, Keyspace, SlotGuard, SlotId, Ticket};
+use brisk_resp::request;
 
 impl<'a> Keys<'a> {
     /// The slot, if it is held. Otherwise the access is recorded as undeclared.
@@ -51,7 +52,7 @@ impl<'a> Keys<'a> {
     /// elsewhere.
     #[inline]
     pub(crate) fn notify_event(&self, key: &Key<'_>, class: EventClass, event: &'static str) {
-        if !event.is_empty() && !self.env.hooks.get().is_empty() {
+        if !event.is_empty() && self.env.hooks.get().contains(Hooks::NOTIFY) {
             self.notify(key.bytes, class, event);
         }
     }
@@ -90,43 +91,47 @@ impl<'a> Keys<'a> {
     /// Ends the changes without recording effects, so replicas do not see them.
     pub fn close_without_effects(mut self) {
         self.propagate_nothing();
-        let ticket = self.close(std::iter::empty());
+        let ticket = self.close(|_| ());
         debug_assert!(ticket.is_none(), "nothing is to be propagated");
     }
 
     /// Ends the changes and records them as this command. Returns the number of changes.
     pub fn close_as(mut self, words: &[&[u8]]) -> u64 {
         // No client waits until the transaction is replicated or on disk.
-        let _ = self.close(words.iter().copied());
+        let _ = self.close(|out| request::encode(out, words));
         self.dirty
     }
 
     /// Called after the handler. Records the command as it was sent, if it changed something and
-    /// set no replacement, and takes the transaction's ticket. `None` if nothing is propagated.
+    /// set no replacement, and takes the transaction's ticket. `encode` appends the command. `None`
+    /// if nothing is propagated.
     #[inline]
-    pub(crate) fn close<'w>(
-        &mut self,
-        words: impl ExactSizeIterator<Item = &'w [u8]>,
-    ) -> Option<Ticket> {
+    pub(crate) fn close(&mut self, encode: impl Fn(&mut Vec<u8>)) -> Option<Ticket> {
         if self.env.hooks.get().contains(Hooks::PROPAGATE) {
-            self.close_and_propagate(words)
+            self.close_and_propagate(encode)
         } else {
             None
         }
     }
 
-    #[cold]
-    fn close_and_propagate<'w>(
-        &mut self,
-        words: impl ExactSizeIterator<Item = &'w [u8]>,
-    ) -> Option<Ticket> {
+    #[inline(never)]
+    fn close_and_propagate(&mut self, encode: impl Fn(&mut Vec<u8>)) -> Option<Ticket> {
         let mut aftermath = self.env.aftermath.borrow_mut();
+        // This is so for most writes, which are encoded only once.
+        if self.dirty > 0 && aftermath.is_single() {
+            let appended = self.keyspace.journal.append_command(self.db, &encode);
+            if let Some(ticket) = appended {
+                drop(aftermath);
+                self.each_held(|guard| guard.meta_mut().last_write = ticket);
+                return Some(ticket);
+            }
+        }
         let replaced = std::mem::take(&mut aftermath.replaced);
         if self.dirty == 0 && !replaced && !self.expired_any {
             return None;
         }
         if self.dirty > 0 && !replaced && !aftermath.is_covered_by_relay(&self.keyspace.journal) {
-            aftermath.effects.push(self.db, words);
+            aftermath.effects.push_encoded(self.db, encode);
         }
         if aftermath.is_unit() {
             let places = &mut aftermath.slots;

@@ -572,7 +572,7 @@ impl<'a> Keys<'a> {
     }
 
     pub(super) fn announce_new(&self, key: &Key<'_>) {
-        if !self.env.hooks.get().is_empty() {
+        if self.env.hooks.get().contains(Hooks::NOTIFY) {
             self.notify(key.bytes, EventClass::NEW, "new");
         }
     }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::env::effect::Hooks;
+use brisk_resp::request;
 
 #[test]
 fn relayed_changes_keep_their_form_and_other_changes_are_not_relayed() {
@@ -11,7 +12,7 @@ fn relayed_changes_keep_their_form_and_other_changes_are_not_relayed() {
     let write = |words: [&[u8]; 3]| {
         world.with(HOME, &[words[1]], |keys, found| {
             keys.set_string(&found[0], words[2], Overwrite::Persist, "set");
-            keys.close(words.into_iter())
+            keys.close(|out| request::encode(out, &words))
         })
     };
     let took = || {
@@ -33,7 +34,7 @@ fn relayed_changes_keep_their_form_and_other_changes_are_not_relayed() {
     // A command that changes nothing is part of the stream, too.
     begin(b"a question");
     world.with(HOME, &[b"a"], |keys, _| {
-        assert_eq!(keys.close([b"GET".as_slice()].into_iter()), None)
+        assert_eq!(keys.close(|out| request::encode(out, &["GET"])), None)
     });
     end(b"a question");
     assert_eq!(took(), "a question");
