@@ -404,7 +404,8 @@ impl Core {
         let class = class_of(session);
         let since = session.output.over_soft_limit_since();
         let exceeds = self.limits.exceeds_class(class, counted, since, self.env.now().0);
-        if exceeds {
+        // A session that is being closed has been counted.
+        if exceeds && !session.is_closing() {
             let metrics = &self.shared.observe.metrics;
             metrics.output_limit_disconnections.fetch_add(1, Ordering::Relaxed);
         }
