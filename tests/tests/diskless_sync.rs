@@ -193,6 +193,27 @@ fn a_replica_that_does_not_read_holds_up_the_others_until_it_is_dropped() {
     assert_same(&Node { kind: Kind::Brisk, server }.holder(), &follower.holder());
 }
 
+/// Compression takes longer than sending, so strings are compressed only while data waits for the replica.
+#[test]
+fn strings_are_compressed_only_for_a_replica_that_reads_slowly() {
+    if subject_is_redis() {
+        return; // compresses all strings
+    }
+    let server = diskless(Kind::Brisk.launch());
+    let mut conn = server.connect();
+    // Much less than the pipe can buffer.
+    assert_reply!(conn, "DEBUG POPULATE 100 key 10000", "OK");
+    let snapshot = Replica::request_sync(&server).snapshot();
+    assert!(has(&snapshot, &"\0".repeat(5000)), "compressed although no data waited");
+    wait_until("the replica to be gone", || conn.info("connected_slaves") == "0");
+    // 100 MB, which fit into the pipe and the buffers of the sockets only if they are compressed.
+    assert_reply!(conn, "DEBUG POPULATE 10000 key 10000", "OK");
+    let _stalled = Replica::request_sync(&server);
+    let is_written = "Background RDB transfer terminated with success";
+    wait_until("all keys to be written", || server.log().matches(is_written).count() == 2);
+    assert_eq!(conn.info("connected_slaves"), "1");
+}
+
 #[test]
 fn a_replica_that_disconnects_during_a_diskless_sync_leaves_nothing() {
     if subject_is_redis() {

@@ -352,3 +352,23 @@ fn write_output(fd: BorrowedFd<'_>, output: &Output) -> io::Result<usize> {
     output.gather(&mut pieces);
     sys::send_gathered(fd, &mut pieces)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    #[test]
+    fn a_short_wait_lasts_as_long_as_asked_whether_or_not_the_kernel_waits_precisely() {
+        let io = Control::new().expect("a control");
+        let mut epoll = Epoll::new(&io).expect("an epoll");
+        for waits_precisely in [true, false] {
+            epoll.waits_precisely = waits_precisely;
+            for timeout in [1, 300_000, 1_500_000].map(Duration::from_nanos) {
+                let begun = Instant::now();
+                assert_eq!(epoll.take_events(Some(timeout)).expect("a wait"), 0);
+                assert!(begun.elapsed() >= timeout, "{timeout:?} precisely: {waits_precisely}");
+            }
+        }
+    }
+}
