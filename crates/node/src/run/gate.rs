@@ -86,12 +86,22 @@ pub const CHECKS: &[(&str, Check)] = &[
 const CHECKS_OF_PRIMARY: &[Check] =
     &[memory_of_primary, disk_of_primary, busy_of_primary, pause, congestion, log_congestion];
 
-/// Reports whether any check may apply.
+/// The checks that may apply if no condition is in force and neither the session nor the command has rules of its own.
+/// All other checks depend on one of these.
+const CHECKS_WITHOUT_CONDITIONS: &[Check] = &[transaction, route];
+
+/// Reports whether any check may apply, except that keys may have to be routed.
 #[inline]
 pub fn is_armed(conditions: ConditionSet, session: &Session, row: &Row) -> bool {
     (!conditions.is_empty() && concerns(conditions, session, row))
-        || session.is_restricted()
         || session.in_transaction()
+        || has_own_rules(session, row)
+}
+
+/// Reports whether checks may apply because of what the session or the command is.
+#[inline]
+fn has_own_rules(session: &Session, row: &Row) -> bool {
+    session.is_restricted()
         || session.push.listens()
         || session.replication.is_replica()
         || row.spec.flags.intersects(Flags::PROTECTED.union(Flags::UNSUBSCRIBES))
@@ -115,6 +125,10 @@ pub fn check(core: &mut Core, session: &Session, row: &Row, facts: &RequestFacts
     }
     if session.source.is_primary() {
         return run_checks(core, session, row, facts, CHECKS_OF_PRIMARY.iter());
+    }
+    if core.shared.conditions.now().is_empty() && !has_own_rules(session, row) {
+        let checks = CHECKS_WITHOUT_CONDITIONS.iter();
+        return run_checks(core, session, row, facts, checks);
     }
     run_checks(core, session, row, facts, CHECKS.iter().map(|(_, check)| check))
 }

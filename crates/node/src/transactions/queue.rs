@@ -188,7 +188,8 @@ impl Transaction {
             .commands
             .iter()
             .flat_map(|command| self.keys(command).iter().map(|key| (command.db, key.slot)));
-        let mut places: Vec<DbSlot> = own.chain(watched).collect();
+        let mut places: Vec<DbSlot> = Vec::with_capacity(self.keys.len());
+        places.extend(own.chain(watched));
         places.sort_unstable();
         places.dedup();
         (places.len() <= SLOTS_MAX).then_some(places)

@@ -20,19 +20,22 @@ impl<'k> HeldLocks<'k> {
         places: impl Iterator<Item = DbSlot>,
     ) -> Result<HeldLocks<'k>> {
         let mut places = places;
-        let mut guards = SmallVec::new();
-        let mut lock = |place: DbSlot| -> Result<()> {
+        let lock = |place: DbSlot| -> Result<(DbSlot, Option<SlotGuard<'k>>)> {
             let slot = keyspace.database(place.0).slot(place.1);
             let guard = slot.lock_spin(SPIN_ROUNDS).ok_or(CommandError::SlotBusy)?;
-            guards.push((place, Some(guard)));
-            Ok(())
+            Ok((place, Some(guard)))
         };
+        let mut guards = SmallVec::new();
         match (places.next(), places.next()) {
-            (Some(only), None) => lock(only)?,
+            (Some(only), None) => guards.push(lock(only)?),
             (None, _) => {}
-            (Some(first), Some(second)) => distinct([first, second].into_iter().chain(places))
-                .into_iter()
-                .try_for_each(lock)?,
+            (Some(first), Some(second)) => {
+                let places = distinct([first, second].into_iter().chain(places));
+                guards.reserve_exact(places.len());
+                for place in places {
+                    guards.push(lock(place)?);
+                }
+            }
         }
         Ok(HeldLocks { keyspace, guards })
     }
