@@ -3,8 +3,8 @@
 use super::report::Report;
 use super::{
     Setup, blocking, clients, consoles, every, expiry, generator, huge, large, log, persistence,
-    pubsub, replication, resources, routing, start, strings, throughput, tracking, transactions,
-    types,
+    pubsub, replication, resources, routing, start, strings, tails, throughput, tracking,
+    transactions, types,
 };
 use anyhow::Result;
 
@@ -91,6 +91,11 @@ pub(super) const CASES: &[Case] = &[
         persistence::persistence,
     )
     .selected_by("--part"),
+    case(
+        "tails",
+        "waits at 70 % of the highest rate while keys expire and are evicted and snapshots are written",
+        tails::tails,
+    ),
     case(
         "log",
         "the append-only file: CPU compared with no file, rates with always, a busy disk",

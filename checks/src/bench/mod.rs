@@ -13,7 +13,8 @@
 //! - [`expiry`]: keys that expire at the same time.
 //! - [`clients`]: CLIENT LIST with ten thousand clients. [`consoles`]: ten open consoles.
 //! - [`tracking`]: client-side caching.
-//! - [`transactions`]: MULTI and EXEC. [`persistence`]: snapshots during writes.
+//! - [`transactions`]: MULTI and EXEC. [`persistence`]: snapshots during writes. [`tails`]: waits while keys expire and
+//!   are evicted and snapshots are written.
 //! - [`log`]: the append-only file. [`replication`]: primaries and replicas.
 //! - [`strings`]: strings of 256 MB. [`start`]: loading a file at startup.
 //! - [`every`]: all data commands. [`recorded`]: all data commands, compared with an earlier build. [`large`]: the
@@ -43,6 +44,7 @@ mod routing;
 pub(crate) mod sides;
 mod start;
 mod strings;
+mod tails;
 mod throughput;
 mod tracking;
 mod transactions;
