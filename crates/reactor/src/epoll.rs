@@ -359,7 +359,7 @@ mod tests {
     use std::time::Instant;
 
     #[test]
-    fn a_short_wait_lasts_as_long_as_asked_whether_or_not_the_kernel_waits_precisely() {
+    fn a_short_wait_never_ends_early_with_or_without_precise_waits() {
         let io = Control::new().expect("a control");
         let mut epoll = Epoll::new(&io).expect("an epoll");
         for waits_precisely in [true, false] {
