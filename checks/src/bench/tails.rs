@@ -37,6 +37,8 @@ const WARM_UP: Duration = Duration::from_secs(1);
 /// Time between the end of a snapshot and the next one.
 const BETWEEN_SNAPSHOTS: Duration = Duration::from_millis(500);
 
+type MetricFn = fn(&Waits) -> f64;
+
 /// The results of one round at the fixed rate, in ms.
 struct Waits {
     p99: f64,
@@ -85,7 +87,7 @@ pub(crate) fn tails(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         theirs: Some(rates[1]),
         limit: Limit::None,
     });
-    let metrics: [(&str, fn(&Waits) -> f64, Limit); 3] = [
+    let metrics: [(&str, MetricFn, Limit); 3] = [
         ("p99", |waits| waits.p99, Limit::None),
         ("p99.9", |waits| waits.p999, Limit::Ratio(1.0)),
         ("longest", |waits| waits.longest, Limit::None),
@@ -93,7 +95,7 @@ pub(crate) fn tails(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     for (metric, of, limit) in metrics {
         let middle = |side: usize| median(&waits[side].iter().map(of).collect::<Vec<_>>());
         report.add(Row {
-            what: format!("{name}, {metric} at {rate:.0} requests per second"),
+            what: format!("{name}, {metric} at 70 % of the lower of both highest rates"),
             unit: "ms",
             ours: middle(0),
             theirs: Some(middle(1)),

@@ -117,7 +117,7 @@ impl<'a> Keys<'a> {
     #[inline(never)]
     fn close_and_propagate(&mut self, encode: impl Fn(&mut Vec<u8>)) -> Option<Ticket> {
         let mut aftermath = self.env.aftermath.borrow_mut();
-        // This is so for most writes, which are encoded only once.
+        // Most writes take this path, on which the command is encoded only once.
         if self.dirty > 0 && aftermath.is_single() {
             let appended = self.keyspace.journal.append_command(self.db, &encode);
             if let Some(ticket) = appended {
