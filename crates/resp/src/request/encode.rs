@@ -33,7 +33,8 @@ pub fn is_encoded<'w>(bytes: &[u8], words: impl ExactSizeIterator<Item = &'w [u8
 
 /// Returns the bytes of a decoded request if they are exactly what [`encode`] writes. `input` is the one that was
 /// decoded, and `spans` are all arguments of the request. The decoder accepts only canonical numbers, but skips line
-/// ends without checking them, so only these are checked here. O(arguments).
+/// ends without checking them, so only these are checked here. Arguments that were not decoded from a request begin at
+/// offset 0, and the result is `None`. O(arguments).
 #[inline]
 #[must_use]
 pub fn encoded_bytes<'i>(input: &'i [u8], spans: &[Span]) -> Option<&'i [u8]> {
