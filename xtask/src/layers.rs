@@ -417,6 +417,7 @@ const TESTKIT: Layers = Layers {
         &["writers"],
         &["port"],
         &["temp_dir"],
+        &["hang"],
         &["server"],
         &["skip"],
         &["kind"],

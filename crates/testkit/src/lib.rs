@@ -31,6 +31,7 @@ pub mod conn;
 pub mod crowd;
 pub mod digest;
 pub mod etcd;
+mod hang;
 pub mod kind;
 pub mod matrix;
 pub mod port;

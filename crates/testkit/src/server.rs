@@ -5,6 +5,7 @@
 //! ends it when the starting thread dies.
 
 use crate::conn::Conn;
+use crate::hang::threads_of;
 use crate::port::Port;
 use crate::wait::{DEADLINE, holds_within};
 use std::fs::{self, File};
@@ -544,9 +545,11 @@ impl Server {
             status.is_some()
         });
         if !ended {
+            let threads = threads_of(self.pid());
             let _ = self.child.kill();
             let _ = self.child.wait();
-            return Err(format!("the server ignored SIGTERM for {DEADLINE:?}:\n{}", self.log()));
+            let log = self.log();
+            return Err(format!("the server ignored SIGTERM for {DEADLINE:?}:\n{log}\n{threads}"));
         }
         let status = status.ok_or("no exit status")?;
         if status.code().is_none() {
