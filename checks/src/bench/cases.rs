@@ -138,5 +138,9 @@ pub(super) const CASES: &[Case] = &[
         "PING with 10,000 changed keys per second, next to ten consoles and to none",
         consoles::consoles,
     ),
-    case("churn", "10,000 connections opened and closed while 50 work", resources::churn),
+    case(
+        "churn",
+        "p99 of 50 clients next to 10,000 connections per second that open and close",
+        resources::churn,
+    ),
 ];

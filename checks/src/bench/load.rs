@@ -1,9 +1,13 @@
-//! Load generation: with redis-benchmark where it is sufficient, otherwise with our own connections.
+//! Load generation: with redis-benchmark where it is sufficient, otherwise with the library of brisk-benchmark or our
+//! own connections.
 
 use super::Setup;
 use super::report::median;
 use super::sides::LOAD_CPU;
 use anyhow::{Context, Result, bail};
+use brisk_benchmark::load::sizes::ValueSizes;
+use brisk_benchmark::load::{Ingredient, Material, Workload};
+use brisk_benchmark::{Address, End, Outcome, Pace, Plan, SessionSetup, Target, Unwatched};
 use brisk_differential::peer::Peer;
 use brisk_testkit::server::{Server, cpu_ns};
 use brisk_testkit::words::encode_into;
@@ -94,6 +98,60 @@ impl Medians {
             p99_ms: of(|rate| rate.p99_ms),
         }
     }
+}
+
+/// Time before a measurement with [`Mix::run`] begins.
+const WARM_UP: Duration = Duration::from_secs(1);
+/// The number of pending requests of a client in an open loop, so that late replies do not delay requests.
+const OPEN_LOOP_PENDING: usize = 16;
+
+/// Random requests of 50 clients.
+pub(crate) struct Mix<'a> {
+    /// Commands with their weights. `__rand_int__` is the number of a key, `__data__` a value.
+    pub(crate) requests: &'a [(&'a str, u64)],
+    pub(crate) keys: u64,
+    pub(crate) value_bytes: usize,
+}
+
+impl Mix<'_> {
+    /// Sends the requests for this long, after a second of warm-up.
+    pub(crate) fn run(&self, server: &Server, pace: Pace, time: Duration) -> Result<Outcome> {
+        let target = Target {
+            address: Address::parse(&server.address()).map_err(anyhow::Error::msg)?,
+            tls: None,
+            session: SessionSetup::default(),
+        };
+        let plan = Plan {
+            pace,
+            pipeline: if pace == Pace::Closed { 1 } else { OPEN_LOOP_PENDING },
+            end: End::After(time),
+            warmup: WARM_UP,
+            ..Plan::new(self.workload()?, target)
+        };
+        let outcome = brisk_benchmark::run(&plan, &mut Unwatched)?;
+        if let Some(limit) = &outcome.generator.limit {
+            eprintln!("bench: {limit}");
+        }
+        Ok(outcome)
+    }
+
+    fn workload(&self) -> Result<Workload> {
+        let sizes = ValueSizes::Fixed(self.value_bytes);
+        let material = Material { keyspace: Some(self.keys), sizes, ..Material::default() };
+        let words = |line: &str| line.split(' ').map(|word| word.as_bytes().to_vec()).collect();
+        let parts: Vec<_> = self
+            .requests
+            .iter()
+            .map(|&(line, weight)| (Ingredient::Own(words(line)), weight))
+            .collect();
+        let name = self.requests.iter().map(|(line, _)| *line).collect::<Vec<_>>().join(", ");
+        material.mix(name, &parts).map_err(anyhow::Error::msg)
+    }
+}
+
+/// A percentile (0 to 1) of the latencies, in ms.
+pub(crate) fn latency_ms(outcome: &Outcome, quantile: f64) -> f64 {
+    outcome.latency.value_at_quantile(quantile) as f64 / 1e6
 }
 
 /// Sets keys `first..first + count`, named as in redis-benchmark (`key:000000000000`), to values of `len` bytes.

@@ -1,4 +1,4 @@
-//! The servers of a measurement: ours (with one or both I/O back ends) and the peer.
+//! The servers of a measurement: ours (with one or all I/O back ends) and the peer.
 
 use super::Setup;
 use anyhow::{Context, Result, bail};
@@ -37,9 +37,11 @@ impl Sides {
             return Sides::start(setup);
         }
         let mut servers = Vec::new();
-        for backend in ["epoll", "io_uring"] {
+        for (backend, label) in
+            [("auto", ""), ("epoll", ", epoll alone"), ("io_uring", ", io_uring alone")]
+        {
             match ours(setup, 1)?.set("io-backend", backend).try_start() {
-                Ok(server) => servers.push((format!(", {backend}"), server)),
+                Ok(server) => servers.push((label.to_owned(), server)),
                 Err(error) => eprintln!("bench: without {backend}: {error}"),
             }
         }
@@ -196,7 +198,7 @@ pub(crate) struct Bare {
 impl Bare {
     /// The event loop that replies to PING, with the back end that `server` uses.
     pub(crate) fn ping_loop(server: &Server) -> Result<Bare> {
-        Bare::start("ping_loop", &["--backend", &server.info("multiplexing_api")])
+        Bare::start("ping_loop", &["--backend", &server.info("io_backend")])
     }
 
     /// Messages that are forwarded with one write per subscriber.

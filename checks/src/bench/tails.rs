@@ -6,15 +6,11 @@
 
 use super::Setup;
 use super::huge::pass;
-use super::load::fill;
+use super::load::{Mix, fill, latency_ms};
 use super::report::{Limit, Report, Row, median};
 use super::sides::{ours, unpinned_peer};
-use anyhow::{Context, Result, ensure};
-use brisk_benchmark::load::sizes::ValueSizes;
-use brisk_benchmark::load::{Ingredient, Material, Workload};
-use brisk_benchmark::{
-    Address, Arrivals, End, Outcome, Pace, Plan, SessionSetup, Target, Unwatched, run,
-};
+use anyhow::{Result, ensure};
+use brisk_benchmark::{Arrivals, Outcome, Pace};
 use brisk_testkit::Server;
 use brisk_testkit::server::Launch;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,7 +29,6 @@ const REQUESTS: [(&str, u64); 3] = [
 /// The share of the highest rate.
 const RATE_SHARE: f64 = 0.7;
 const ROUND: Duration = Duration::from_secs(10);
-const WARM_UP: Duration = Duration::from_secs(1);
 /// Time between the end of a snapshot and the next one.
 const BETWEEN_SNAPSHOTS: Duration = Duration::from_millis(500);
 
@@ -63,14 +58,10 @@ pub(crate) fn tails(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         for at in [round % 2, (round + 1) % 2] {
             let pace = Pace::Open { rate, arrivals: Arrivals::Poisson };
             let outcome = with_snapshots(&servers[at], keys, pace)?;
-            if let Some(limit) = &outcome.generator.limit {
-                eprintln!("bench: {limit}");
-            }
-            let ms = |ns: u64| ns as f64 / 1e6;
             waits[at].push(Waits {
-                p99: ms(outcome.latency.value_at_quantile(0.99)),
-                p999: ms(outcome.latency.value_at_quantile(0.999)),
-                longest: ms(outcome.latency.max()),
+                p99: latency_ms(&outcome, 0.99),
+                p999: latency_ms(&outcome, 0.999),
+                longest: latency_ms(&outcome, 1.0),
             });
         }
     }
@@ -105,55 +96,33 @@ pub(crate) fn tails(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Starts and fills a server, and limits its memory to less than it uses.
+/// Starts a server, fills it with [`MEMORY_SHARE`] of the keys, and sets `maxmemory` to the memory in use. Each SET of
+/// another key then evicts keys.
 fn started(launch: Launch, keys: u64) -> Result<Server> {
     let server = launch.try_start().map_err(anyhow::Error::msg)?;
-    fill(&server, 0, keys, VALUE_BYTES)?;
-    let used: f64 = server.info("used_memory").parse().context("used_memory")?;
-    let limit = (used * MEMORY_SHARE) as u64;
+    fill(&server, 0, (keys as f64 * MEMORY_SHARE) as u64, VALUE_BYTES)?;
+    let used = server.info("used_memory");
     let mut conn = server.connect();
     for line in [
         "CONFIG SET maxmemory-policy allkeys-lru".to_owned(),
-        format!("CONFIG SET maxmemory {limit}"),
+        format!("CONFIG SET maxmemory {used}"),
     ] {
         let reply = conn.cmd(&line).to_string();
         ensure!(reply == "OK", "{line}: {reply}");
     }
-    // The first eviction is not part of the measurement.
-    server.wait_for_info("used_memory", |used| used.parse().is_ok_and(|used: u64| used <= limit));
     Ok(server)
-}
-
-fn workload(keys: u64) -> Result<Workload> {
-    let sizes = ValueSizes::Fixed(VALUE_BYTES);
-    let material = Material { keyspace: Some(keys), sizes, ..Material::default() };
-    let words = |line: &str| line.split(' ').map(|word| word.as_bytes().to_vec()).collect();
-    let parts = REQUESTS.map(|(line, weight)| (Ingredient::Own(words(line)), weight));
-    material.mix("GET and SET".to_owned(), &parts).map_err(anyhow::Error::msg)
 }
 
 /// Sends the load while snapshots are written, one after the other.
 fn with_snapshots(server: &Server, keys: u64, pace: Pace) -> Result<Outcome> {
-    let target = Target {
-        address: Address::parse(&server.address()).map_err(anyhow::Error::msg)?,
-        tls: None,
-        session: SessionSetup::default(),
-    };
-    let plan = Plan {
-        pace,
-        // In an open loop, a client may wait for several replies at a time.
-        pipeline: if pace == Pace::Closed { 1 } else { 16 },
-        end: End::After(ROUND),
-        warmup: WARM_UP,
-        ..Plan::new(workload(keys)?, target)
-    };
+    let mix = Mix { requests: &REQUESTS, keys, value_bytes: VALUE_BYTES };
     let over = AtomicBool::new(false);
     let outcome = std::thread::scope(|scope| {
         let saving = scope.spawn(|| save_repeatedly(server, &over));
-        let outcome = run(&plan, &mut Unwatched);
+        let outcome = mix.run(server, pace, ROUND);
         over.store(true, Ordering::SeqCst);
         saving.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        Ok::<_, anyhow::Error>(outcome?)
+        outcome
     })?;
     server.wait_for_info("rdb_bgsave_in_progress", |in_progress| in_progress == "0");
     Ok(outcome)

@@ -70,7 +70,7 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
     let end = Instant::now() + Duration::from_secs_f64(minutes * 60.0);
     let mut sums = [0; 3];
     while Instant::now() < end {
-        let backend = ["epoll", "io_uring"][(seed % 2) as usize];
+        let backend = ["auto", "epoll", "io_uring"][(seed % 3) as usize];
         match round(seed, backend, &table) {
             Ok(counts) => {
                 println!(
