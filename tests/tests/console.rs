@@ -14,7 +14,7 @@ const CONSOLES_MAX: usize = 16;
 /// The maximum size of a message, as in `console::websocket`.
 const MESSAGE_BYTES_MAX: usize = 1024 * 1024;
 
-/// Runs the body on both back ends.
+/// Runs the body on two back ends.
 fn each(mode: &str, body: impl Fn(&mut Server, &Port)) {
     if subject_is_redis() {
         return;

@@ -34,7 +34,7 @@ fn ready(port: &Port) -> (u16, String) {
     (response.status, response.body.trim_end().to_owned())
 }
 
-/// Runs the body on both back ends.
+/// Runs the body on two back ends.
 fn each(launch: impl Fn(Launch) -> Launch, body: impl Fn(&mut Server, &Port)) {
     if subject_is_redis() {
         return;

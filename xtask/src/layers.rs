@@ -235,6 +235,7 @@ const REACTOR: Layers = Layers {
     order: &[
         &["unread"],
         &["output"],
+        &["message"],
         &["listen"],
         &["sys"],
         &["coalesce"],

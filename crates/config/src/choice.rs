@@ -341,12 +341,12 @@ impl Choice for TlsClientAuth {
 /// `io-backend`: the kernel interface of the event loops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum IoBackend {
-    /// `auto`
+    /// `auto`: epoll, with receives and sends batched by io_uring if possible
     #[default]
     Auto,
     /// `epoll`
     Epoll,
-    /// `io_uring`
+    /// `io_uring`: for everything
     IoUring,
 }
 

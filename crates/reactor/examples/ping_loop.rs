@@ -1,10 +1,10 @@
 //! The minimum work of an event loop: it replies +PONG to every request. Any additional cost of a
 //! server is the server's own.
 //!
-//! `ping_loop [--port N] [--backend epoll|io_uring]`. The program does not parse requests. The
-//! first byte of a connection shows whether requests are arrays (one request per `*`, so arguments
-//! must not contain one) or lines (one request per `\n`). That is enough for load generators that
-//! send PING, and for the CONFIG GET that some of them send first.
+//! `ping_loop [--port N] [--backend epoll+io_uring|epoll|io_uring]`. The program does not parse
+//! requests. The first byte of a connection shows whether requests are arrays (one request per `*`,
+//! so arguments must not contain one) or lines (one request per `\n`). That is enough for load
+//! generators that send PING, and for the CONFIG GET that some of them send first.
 
 use brisk_reactor::{
     Accept, BackendChoice, CloseReason, Control, Handler, Listener, Reactor, ReactorConfig,
@@ -50,6 +50,7 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
         let value = args.next().ok_or_else(|| format!("{option} needs a value"))?;
         match (option.as_str(), value.as_str()) {
             ("--port", number) => port = number.parse()?,
+            ("--backend", "epoll+io_uring") => config.backend = BackendChoice::BatchedEpoll,
             ("--backend", "epoll") => config.backend = BackendChoice::Epoll,
             ("--backend", "io_uring") => config.backend = BackendChoice::Uring,
             _ => return Err(format!("unknown option {option} {value}").into()),

@@ -21,8 +21,11 @@ pub(crate) struct Connection {
     pub(crate) open: bool,
     /// True if the back end knows the descriptor.
     pub(crate) registered: bool,
-    /// True if the connection is on the list of connections to settle.
+    /// True if the connection is to be settled.
     pub(crate) touched: bool,
+    /// True if the slot is on the list of connections to settle. It stays there if the connection
+    /// is settled before its turn, and then must not be listed again.
+    pub(crate) listed: bool,
     /// True if `send` was called and the output has not been empty since.
     pub(crate) sending: bool,
     pub(crate) paused: bool,
@@ -40,6 +43,8 @@ pub(crate) struct Connection {
     /// The events that epoll watches for this descriptor. `UNKNOWN` if they must be
     /// registered again.
     pub(crate) interest: u32,
+    /// True if the last receive filled its buffer (epoll).
+    pub(crate) fills_buffers: bool,
     /// Bytes that were passed to the kernel and have not been sent yet (io_uring).
     pub(crate) in_flight: usize,
     /// `drained` is called when at most this many bytes are unsent.
@@ -111,14 +116,14 @@ impl Slab {
         debug_assert!(!slot.open && slot.fd.is_none(), "invariant 1");
         let generation = slot.generation;
         // A leftover entry on the settle list may still refer to this slot. The entry is harmless,
-        // and `touched` keeps the slot from being listed twice.
-        let touched = slot.touched;
+        // and `listed` keeps the slot from being listed twice.
+        let listed = slot.listed;
         *slot = Connection {
             fd: Some(fd),
             peer,
             open: true,
             generation,
-            touched,
+            listed,
             ..Connection::default()
         };
         self.open += 1;
@@ -162,6 +167,12 @@ impl Slab {
     #[inline]
     pub(crate) fn slot(&mut self, index: u32) -> &mut Connection {
         &mut self.slots[index as usize]
+    }
+
+    /// Like [`Slab::slot`], for reading.
+    #[inline]
+    pub(crate) fn at(&self, index: u32) -> &Connection {
+        &self.slots[index as usize]
     }
 
     pub(crate) fn token(&self, index: u32) -> Token {

@@ -146,8 +146,8 @@ impl Control {
     }
 
     /// Stops calls of `received` once this callback has returned. The peer's bytes stay in the
-    /// kernel. With io_uring, bytes that were already received are held, at most one receive
-    /// buffer. They are delivered after [`Control::resume_reading`].
+    /// kernel. Bytes that were already received are held, at most one receive buffer. They are
+    /// delivered after [`Control::resume_reading`].
     pub fn pause_reading(&mut self, token: Token) {
         let Some(connection) = self.slab.get_mut(token) else { return };
         if !connection.paused {
@@ -331,8 +331,9 @@ impl Control {
     pub(crate) fn touch(&mut self, token: Token) {
         let index = self.slab_index(token);
         let slot = self.slab.slot(index);
-        if !slot.touched {
-            slot.touched = true;
+        slot.touched = true;
+        if !slot.listed {
+            slot.listed = true;
             self.touched.push(index);
         }
     }

@@ -20,6 +20,9 @@ pub struct ReactorCounters {
     pub accepted: u64,
     pub refused: u64,
     pub accept_errors: u64,
+    /// System calls that executed several receives or several sends, each of which is also counted
+    /// by itself.
+    pub batches: u64,
     /// Receive calls or receive completions.
     pub receives: u64,
     pub sends: u64,
@@ -31,7 +34,7 @@ pub struct ReactorCounters {
     /// How often the ring's receive buffers ran out; 0 with epoll.
     pub buffers_exhausted: u64,
     /// The most bytes ever held for a connection whose reading was paused, at most one receive
-    /// buffer; 0 with epoll.
+    /// buffer; 0 with [`Epoll`](crate::BackendChoice::Epoll).
     pub held_max: u64,
     /// Ticks (see [`crate::clock()`]) spent waiting, accepting, in receive calls, and in send
     /// calls. With io_uring the kernel does everything except accepting inside `io_uring_enter`, so

@@ -19,6 +19,7 @@
 //! | `handler` | the trait that a worker implements |
 //! | `control`, `connection` | the connections, and all calls that a handler can make |
 //! | `output`, `token` | bytes to send; names of connections |
+//! | `message` | a gathered send of a ring |
 //! | `unread` | memory of output that peers have not read |
 //! | `reactor`, `accept` | the round and the choice of back end; new connections |
 //! | `epoll`, `uring` | the back ends |
@@ -41,6 +42,7 @@ mod crash;
 mod epoll;
 mod handler;
 mod listen;
+mod message;
 mod output;
 mod process;
 mod reactor;
@@ -56,6 +58,7 @@ pub use clock::{Clock, clock, monotonic_ns, ticks, unix_ms, unix_us};
 pub use control::Control;
 pub use counters::ReactorCounters;
 pub use crash::{report_crashes, set_crash_reports};
+pub use epoll::batches_available;
 pub use handler::{Accept, Close, CloseReason, Handler};
 pub use listen::{ListenError, Listener, ListenerStopper, PeerAddr, TcpOptions, probe_tcp};
 pub use output::{CountedBytes, Output, SHARED_BYTES_MIN, Segments, SharedBytes};

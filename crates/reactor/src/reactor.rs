@@ -37,6 +37,13 @@ pub(crate) trait Backend: Sized {
     /// Delivers the events to the handler.
     fn dispatch<H: Handler>(&mut self, io: &mut Control, handler: &mut H);
 
+    /// Sends the output of those connections that are ready to send, if the back end can do this
+    /// with fewer system calls than [`Backend::settle`]. Connections with these indices are settled
+    /// right after this. At most [`SETTLED_TOGETHER`] indices.
+    fn send_together(&mut self, io: &mut Control, indices: &[u32]) {
+        let _ = (io, indices);
+    }
+
     /// Applies the changes of one connection: registers, writes, pauses, closes.
     fn settle<H: Handler>(&mut self, io: &mut Control, handler: &mut H, index: u32);
 }
@@ -44,8 +51,13 @@ pub(crate) trait Backend: Sized {
 /// The back end to use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BackendChoice {
-    #[default]
+    /// Epoll, with a system call for each send and receive.
     Epoll,
+    /// Epoll, with an io_uring that executes the sends and receives of several connections in one
+    /// system call. Without io_uring, this is the same as `Epoll`.
+    #[default]
+    BatchedEpoll,
+    /// io_uring for everything.
     Uring,
 }
 
@@ -57,7 +69,7 @@ pub struct ReactorConfig {
 
 #[derive(Debug)]
 enum Driver {
-    Epoll(Epoll),
+    Epoll(Box<Epoll>),
     Uring(Box<Uring>),
 }
 
@@ -78,16 +90,18 @@ impl Reactor {
     pub fn new(config: &ReactorConfig) -> io::Result<Self> {
         let io = Control::new()?;
         let driver = match config.backend {
-            BackendChoice::Epoll => Driver::Epoll(Epoll::new(&io)?),
+            BackendChoice::Epoll => Driver::Epoll(Box::new(Epoll::new(&io, false)?)),
+            BackendChoice::BatchedEpoll => Driver::Epoll(Box::new(Epoll::new(&io, true)?)),
             BackendChoice::Uring => Driver::Uring(Box::new(Uring::new(&io)?)),
         };
         Ok(Self { io, driver })
     }
 
-    /// Returns `epoll` or `io_uring`.
+    /// Returns `epoll`, `epoll+io_uring` if sends and receives are batched, or `io_uring`.
     #[must_use]
     pub fn backend_name(&self) -> &'static str {
-        match self.driver {
+        match &self.driver {
+            Driver::Epoll(epoll) if epoll.batches() => "epoll+io_uring",
             Driver::Epoll(_) => "epoll",
             Driver::Uring(_) => "io_uring",
         }
@@ -180,7 +194,7 @@ impl Reactor {
         timeout: Option<Duration>,
     ) -> io::Result<()> {
         match &mut self.driver {
-            Driver::Epoll(epoll) => round(epoll, &mut self.io, handler, timeout),
+            Driver::Epoll(epoll) => round(&mut **epoll, &mut self.io, handler, timeout),
             Driver::Uring(uring) => round(&mut **uring, &mut self.io, handler, timeout),
         }
     }
@@ -221,6 +235,10 @@ fn round<B: Backend, H: Handler>(
     Ok(())
 }
 
+/// Number of connections whose output is sent before they are settled. Their state and output are
+/// still in the cache then.
+pub(crate) const SETTLED_TOGETHER: usize = 64;
+
 /// Settles the touched connections once. Connections that are touched during this pass are left for
 /// the next one, so that the pass ends.
 pub(crate) fn settle_touched<B: Backend, H: Handler>(
@@ -232,12 +250,15 @@ pub(crate) fn settle_touched<B: Backend, H: Handler>(
         return;
     }
     let mut touched = std::mem::take(&mut io.touched);
-    for index in touched.drain(..) {
-        // Connections that were settled right after their own event are still listed.
-        if io.slab.slot(index).touched {
+    for indices in touched.chunks(SETTLED_TOGETHER) {
+        backend.send_together(io, indices);
+        for &index in indices {
+            io.slab.slot(index).listed = false;
+            // Connections that were settled right after their own event are still listed.
             settle_one(backend, io, handler, index);
         }
     }
+    touched.clear();
     if io.touched.is_empty() {
         io.touched = touched;
     }

@@ -35,7 +35,7 @@ impl Handler for Counting {
 
 #[test]
 fn without_descriptors_the_listener_pauses_until_some_are_free() {
-    for backend in [BackendChoice::Epoll, BackendChoice::Uring] {
+    for backend in [BackendChoice::Epoll, BackendChoice::BatchedEpoll, BackendChoice::Uring] {
         if backend == BackendChoice::Uring && uring_available().is_err() {
             continue;
         }

@@ -40,7 +40,9 @@ impl Handler for Idle {
 }
 
 fn each_reactor(test: impl Fn(Reactor)) {
-    test(Reactor::new(&ReactorConfig { backend: BackendChoice::Epoll }).unwrap());
+    for backend in [BackendChoice::Epoll, BackendChoice::BatchedEpoll] {
+        test(Reactor::new(&ReactorConfig { backend }).unwrap());
+    }
     if uring_available().is_ok() {
         test(Reactor::new(&ReactorConfig { backend: BackendChoice::Uring }).unwrap());
     }

@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in a test, what cannot fail may panic")]
 
+mod batches;
 mod line_server;
 mod listeners;
 mod loopback;

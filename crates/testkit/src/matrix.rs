@@ -45,6 +45,7 @@ impl std::ops::Deref for Config {
 /// An I/O back end of our server, as the directive `io-backend` names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Backend {
+    Auto,
     Epoll,
     IoUring,
     /// The server's own choice. A real Redis has no other back end.
@@ -54,6 +55,7 @@ enum Backend {
 impl fmt::Display for Backend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Backend::Auto => "auto",
             Backend::Epoll => "epoll",
             Backend::IoUring => "io_uring",
             Backend::Own => "its own back end",
@@ -62,7 +64,20 @@ impl fmt::Display for Backend {
 }
 
 fn backends() -> &'static [Backend] {
-    if subject_is_redis() { &[Backend::Own] } else { &[Backend::Epoll, Backend::IoUring] }
+    if subject_is_redis() {
+        &[Backend::Own]
+    } else {
+        &[Backend::Auto, Backend::Epoll, Backend::IoUring]
+    }
+}
+
+/// Every back end and every protocol, but not every pair: a back end handles bytes, and does not know the protocol.
+fn cells() -> &'static [(Backend, u8)] {
+    if subject_is_redis() {
+        &[(Backend::Own, 2), (Backend::Own, 3)]
+    } else {
+        &[(Backend::Auto, 2), (Backend::Auto, 3), (Backend::Epoll, 2), (Backend::IoUring, 3)]
+    }
 }
 
 fn launched(backend: Backend, launch: &dyn Fn() -> Launch) -> Option<Server> {
@@ -83,7 +98,7 @@ fn launched(backend: Backend, launch: &dyn Fn() -> Launch) -> Option<Server> {
     }
 }
 
-/// Runs `body` for {RESP2, RESP3} × {epoll, io_uring}, each time with a fresh server.
+/// Runs `body` for both protocols and all back ends, each time with a fresh server.
 #[track_caller]
 pub fn each_config(body: impl Fn(&Config)) {
     each_config_of(Launch::subject, body);
@@ -92,12 +107,10 @@ pub fn each_config(body: impl Fn(&Config)) {
 /// Like [`each_config`], with servers that `launch` configures.
 #[track_caller]
 pub fn each_config_of(launch: impl Fn() -> Launch, body: impl Fn(&Config)) {
-    for &backend in backends() {
-        for resp in [2, 3] {
-            let Some(server) = launched(backend, &launch) else { continue };
-            eprintln!("with RESP{resp} over {backend}:"); // shown only when the test fails
-            body(&Config { server, resp });
-        }
+    for &(backend, resp) in cells() {
+        let Some(server) = launched(backend, &launch) else { continue };
+        eprintln!("with RESP{resp} over {backend}:"); // shown only when the test fails
+        body(&Config { server, resp });
     }
 }
 

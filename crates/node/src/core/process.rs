@@ -46,12 +46,12 @@ impl Process {
         }
     }
 
-    /// `epoll` or `io_uring`: how the event loops wait.
+    /// `epoll+io_uring`, `epoll` or `io_uring`: the back end of the event loops.
     pub fn backend(&self) -> &'static str {
         *self.backend.lock().even_poisoned()
     }
 
-    /// Sets how the event loops wait.
+    /// Sets the name of the back end of the event loops.
     pub fn set_backend(&self, name: &'static str) {
         *self.backend.lock().even_poisoned() = name;
     }

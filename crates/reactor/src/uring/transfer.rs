@@ -4,25 +4,16 @@
 use super::{KIND_POLL, KIND_RECEIVE, KIND_SEND, Uring, buffers, datum};
 use crate::control::Control;
 use crate::handler::{CloseReason, Handler};
+use crate::message::Message;
 use crate::output::Output;
 use crate::token::Token;
 use io_uring::types::Fd;
 use io_uring::{cqueue, opcode, squeue};
-use smallvec::SmallVec;
-use std::io::IoSlice;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-/// Maximum number of pieces in one gathered send.
-const PIECES_MAX: usize = 64;
 /// Flag of a receive: wait until the socket is readable before the first attempt
 /// (IORING_RECVSEND_POLL_FIRST).
 const POLL_FIRST: u16 = 1;
-
-/// Header and pieces of a gathered send.
-pub(super) struct Message {
-    header: libc::msghdr,
-    pieces: [libc::iovec; PIECES_MAX],
-}
 
 /// The io_uring state of a connection.
 #[derive(Default)]
@@ -178,7 +169,7 @@ impl Uring {
             let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
             opcode::Send::new(fd, bytes.as_ptr(), len).flags(libc::MSG_NOSIGNAL).build()
         } else {
-            let message = gather(&operations.sending, &mut operations.message);
+            let message = Message::gather(&operations.sending, &mut operations.message);
             let flags = libc::MSG_NOSIGNAL as u32;
             opcode::SendMsg::new(fd, message).flags(flags).build()
         };
@@ -255,23 +246,4 @@ fn deliver<H: Handler>(
         io.coalescing.record_receive(&mut connection.last_receive);
         handler.received(io, token, bytes);
     }
-}
-
-/// Fills the boxed message with the first pieces of `output`. The pointer is valid as long as the
-/// box and the output are.
-fn gather(output: &Output, message: &mut Option<Box<Message>>) -> *const libc::msghdr {
-    let mut slices: SmallVec<[IoSlice<'_>; PIECES_MAX]> = SmallVec::new();
-    output.gather(&mut slices);
-    let message = message.get_or_insert_with(|| {
-        let empty = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
-        // SAFETY: an all-zero `msghdr` is a valid one.
-        let header = unsafe { std::mem::zeroed() };
-        Box::new(Message { header, pieces: [empty; PIECES_MAX] })
-    });
-    for (piece, slice) in message.pieces.iter_mut().zip(&slices) {
-        *piece = libc::iovec { iov_base: slice.as_ptr().cast_mut().cast(), iov_len: slice.len() };
-    }
-    message.header.msg_iov = message.pieces.as_mut_ptr();
-    message.header.msg_iovlen = slices.len();
-    &raw const message.header
 }

@@ -3,8 +3,9 @@
 //!
 //! Supported lines: `echo X`, `copy N` and `share N` (N bytes of reply), `quit` (replies and closes
 //! with a flush), `drop` (closes immediately), `pause` (stops reading until the server is woken),
-//! `hold N` and `release N` (stop and resume reading the Nth accepted connection), `block` (does
-//! nothing until the test unblocks it), `stale` (uses the token of every closed connection).
+//! `hold N` and `release N` (stop and resume reading the Nth accepted connection), `end N` (closes
+//! it immediately), `block` (does nothing until the test unblocks it), `stale` (uses the token of
+//! every closed connection).
 
 use brisk_reactor::{
     Accept, BackendChoice, Close, CloseReason, Control, Handler, Listener, Reactor, ReactorConfig,
@@ -93,6 +94,7 @@ impl LineServer {
             }
             "hold" => io.pause_reading(self.accepted[rest.parse::<usize>().unwrap()]),
             "release" => io.resume_reading(self.accepted[rest.parse::<usize>().unwrap()]),
+            "end" => io.close(self.accepted[rest.parse::<usize>().unwrap()], Close::Now),
             "gather" => io.coalesce_wakes(Duration::from_micros(rest.parse().unwrap())),
             "sleeps" => {
                 let sleeps = io.counters().sleeps;
@@ -300,7 +302,9 @@ pub(crate) fn each_backend_with(refuse_above: usize, keepalive_s: u32, test: imp
     test(start(Options { backend: BackendChoice::Epoll, refuse_above, keepalive_s }));
     match brisk_reactor::uring_available() {
         Ok(()) => {
-            test(start(Options { backend: BackendChoice::Uring, refuse_above, keepalive_s }));
+            for backend in [BackendChoice::BatchedEpoll, BackendChoice::Uring] {
+                test(start(Options { backend, refuse_above, keepalive_s }));
+            }
         }
         Err(_) => skipped("no io_uring on this machine"),
     }

@@ -256,7 +256,8 @@ fn start_http(
 
 fn backend_choice(config: &Config) -> BackendChoice {
     match config.network.io_backend {
-        IoBackend::Auto | IoBackend::Epoll => BackendChoice::Epoll,
+        IoBackend::Auto => BackendChoice::BatchedEpoll,
+        IoBackend::Epoll => BackendChoice::Epoll,
         IoBackend::IoUring => BackendChoice::Uring,
     }
 }

@@ -44,7 +44,7 @@ pub(crate) fn run(loaded: Result<Store, FileError>, as_json: bool) -> ExitCode {
     machine::check(&machine, &config, &mut findings);
     settings::check(&config, &machine, &mut findings);
     disk::check(&config, &machine, &mut findings);
-    findings.push(io_uring(brisk_reactor::uring_available(), &config));
+    findings.push(io_uring(&config));
     let text = if as_json { report::json(&findings) } else { report::text(&findings) };
     // Errors, for example because of a closed pipe, are ignored.
     let _ = std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes());
@@ -61,17 +61,23 @@ fn unreadable(error: &FileError) -> Finding {
         .todo("correct it; to list all directives: brisk-server --print-config")
 }
 
-fn io_uring(available: Result<(), String>, config: &Config) -> Finding {
+fn io_uring(config: &Config) -> Finding {
     use brisk_config::choice::IoBackend;
-    match available {
-        Ok(()) => Finding::ok("io_uring", "available".to_owned()),
-        Err(why) if config.network.io_backend == IoBackend::IoUring => {
-            Finding::problem("io_uring", why)
-                .means("The server does not start, because io-backend requires io_uring.")
-                .todo(
-                    "set io-backend auto, or enable io_uring: sysctl -w kernel.io_uring_disabled=0",
-                )
+    let available = match config.network.io_backend {
+        IoBackend::IoUring => brisk_reactor::uring_available(),
+        IoBackend::Auto | IoBackend::Epoll => brisk_reactor::batches_available(),
+    };
+    match (available, config.network.io_backend) {
+        (Ok(()), _) => Finding::ok("io_uring", "available".to_owned()),
+        (Err(why), IoBackend::IoUring) => Finding::problem("io_uring", why)
+            .means("The server does not start, because io-backend requires io_uring.")
+            .todo("set io-backend auto, or enable io_uring: sysctl -w kernel.io_uring_disabled=0"),
+        (Err(why), IoBackend::Auto) => Finding::note("io_uring", why).means(
+            "With many busy clients, the server uses more CPU time, because it makes a system \
+             call for each receive and each send.",
+        ),
+        (Err(why), IoBackend::Epoll) => {
+            Finding::note("io_uring", why).means("Not needed: io-backend uses epoll.")
         }
-        Err(why) => Finding::note("io_uring", why).means("Not needed: io-backend uses epoll."),
     }
 }

@@ -23,7 +23,8 @@ pub(super) fn write(view: &View<'_>, text: &mut Text) {
     text.number("arch_bits", u64::from(usize::BITS));
     let counter = brisk_reactor::clock().uses_counter();
     text.word("monotonic_clock", if counter { "X86 TSC" } else { "POSIX clock_gettime" });
-    text.word("multiplexing_api", backend(view));
+    let waits_with = if backend(view) == "io_uring" { "io_uring" } else { "epoll" };
+    text.word("multiplexing_api", waits_with);
     text.word("atomicvar_api", "c11-builtin");
     // The value that Redis shows if it was not compiled with gcc.
     text.word("gcc_version", "0.0.0");
@@ -86,7 +87,7 @@ fn listener<'a>(
     text.end();
 }
 
-/// Returns `epoll` or `io_uring`.
+/// Returns the name of the workers' back end, as `Reactor::backend_name` does.
 pub(super) fn backend(view: &View<'_>) -> &'static str {
     view.shared.process.backend()
 }

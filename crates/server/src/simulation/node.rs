@@ -27,7 +27,7 @@ use brisk_node::run::batch::{Batch, KeyLookup};
 use brisk_node::run::dispatch;
 use brisk_node::run::trusted_session;
 use brisk_observe::log::{Level, Log};
-use brisk_reactor::{Accept, Handler, PeerAddr, Reactor};
+use brisk_reactor::{Accept, BackendChoice, Handler, PeerAddr, Reactor, ReactorConfig};
 use brisk_structures::poison::EvenPoisoned;
 use brisk_structures::reclaim::Participant;
 use std::os::unix::net::UnixStream;
@@ -177,8 +177,9 @@ impl Machine {
         let shared = assemble(&log, store, 1, false, table(), (hasher, ids));
         let environment = SimulatedEnvironment(Arc::clone(group));
         shared.replication.set_environment(Box::new(environment));
-        let reactor =
-            Reactor::new(&brisk_reactor::ReactorConfig::default()).expect("an event loop");
+        // The same on every machine, whether it permits io_uring or not.
+        let backend = BackendChoice::Epoll;
+        let reactor = Reactor::new(&ReactorConfig { backend }).expect("an event loop");
         let participant = Participant::register().expect("a free participant");
         let core = Core::new(shared, 0, random.below(1 << 32));
         brisk_engine::keyspace::on_slot_wait(move || shared.quiesce.checkpoint(0));

@@ -1,4 +1,5 @@
-//! The epoll back end: one receive and one send per ready connection and round.
+//! The epoll back end: one receive and one send per ready connection and round. With [`batch`], one
+//! system call executes the receives, or the sends, of several connections.
 //!
 //! A connection is registered with its first interest when it is accepted. The interest changes
 //! only if necessary: while a send is blocked (EPOLLOUT), while reading is paused, or after the
@@ -16,22 +17,34 @@
 //! ([`rearm`]). The kernel then reports the current state. These are the cases:
 //!  - a receive that filled the buffer, or that may have stopped at the peer's end of stream (RDHUP)
 //!    or at the mark of urgent data (PRI), with more to read after it;
-//!  - readiness that was reported while reading was paused;
+//!  - readiness that was reported while reading was paused, or while held bytes must be delivered
+//!    first;
 //!  - a send that was cut short, possibly for a reason other than a full socket.
 //!
 //! Anything that arrives after the registration counts as a new change.
+//!
+//! A batch receives from several connections before the handler gets the bytes of the first. If the
+//! handler then pauses one of the others, its bytes are held until it reads again.
+
+mod batch;
+
+pub use batch::batches_available;
 
 use crate::clock::ticks;
 use crate::connection::Connection;
 use crate::control::Control;
 use crate::handler::{Close, CloseReason, Handler};
 use crate::listen::PeerAddr;
+use crate::message::PIECES_MAX;
 use crate::output::Output;
 use crate::reactor::{Backend, settle_touched};
 use crate::sys;
 use crate::token::Token;
+use batch::SocketBatch;
 use smallvec::SmallVec;
+use std::collections::HashMap;
 use std::io::{self, IoSlice};
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
@@ -42,16 +55,23 @@ const EVENTS_MAX: usize = 512;
 /// hundred small commands, and a few calls receive a large value. The buffer still fits in the
 /// second-level cache until it is parsed.
 const RECEIVE_BYTES: usize = 64 * 1024;
+/// Size of a receive buffer if several connections receive in one batch. A connection that fills it
+/// receives alone the next time, into the large buffer.
+const BATCH_RECEIVE_BYTES: usize = 16 * 1024;
+/// Distance between the buffers of a batch. If it were a power of two, the beginnings of all buffers
+/// would compete for the same few lines of the cache.
+const BATCH_RECEIVE_STRIDE: usize = BATCH_RECEIVE_BYTES + 256;
+/// Maximum number of connections that receive in one batch. A larger batch saves little more, and
+/// its bytes may not stay in the cache until they are parsed.
+const RECEIVES_TOGETHER_MAX: usize = 16;
 /// Number of connections whose replies are sent together, instead of each after its own requests.
 /// Peers on the same machine that wait for several connections are then woken once and find all
 /// replies, which costs the peers and the server less. The output of more connections would no
 /// longer fit in the cache. Measured with 50 connections and pipelines of 100 requests: a third
 /// less system time.
-const SENDS_TOGETHER_MAX: usize = 64;
+const SENDS_TOGETHER_MAX: usize = batch::OPERATIONS_MAX;
 /// Shorter timeouts are not rounded up.
 const MILLISECOND_NS: u128 = 1_000_000;
-/// Maximum number of pieces in one gathered write.
-const PIECES_MAX: usize = 64;
 
 /// No connection has generation 0. Events with that generation therefore belong to the loop itself:
 /// its waker and its listeners.
@@ -73,13 +93,35 @@ pub(crate) struct Epoll {
     epoll: OwnedFd,
     events: Vec<libc::epoll_event>,
     count: usize,
-    buffer: Box<[u8]>,
+    /// Receives and sends of several connections; `None` if each is a system call of its own.
+    batch: Option<SocketBatch>,
+    buffers: Buffers,
+    /// Bytes that were received in a batch before reading was paused.
+    held: HashMap<Token, Vec<u8>>,
     /// False once the kernel has rejected a timeout that is not in milliseconds.
     waits_precisely: bool,
 }
 
+#[derive(Debug, Default)]
+struct Buffers {
+    single: Box<[u8]>,
+    /// One buffer in each [`BATCH_RECEIVE_STRIDE`]; empty without batches.
+    batch: Box<[u8]>,
+}
+
+/// The result of a receive in a batch, and the buffer, which begins with the received bytes.
+struct Received<'b> {
+    result: io::Result<usize>,
+    buffer: &'b [u8],
+}
+
 impl Epoll {
-    pub(crate) fn new(io: &Control) -> io::Result<Self> {
+    /// With `batches`, sends and receives of several connections are one system call if the kernel
+    /// provides io_uring.
+    pub(crate) fn new(io: &Control, batches: bool) -> io::Result<Self> {
+        let batch = if batches { SocketBatch::new().ok() } else { None };
+        let batch_bytes =
+            if batch.is_some() { RECEIVES_TOGETHER_MAX * BATCH_RECEIVE_STRIDE } else { 0 };
         let epoll = sys::epoll_create()?;
         let edge = READ | EDGES;
         let add = libc::EPOLL_CTL_ADD;
@@ -88,9 +130,19 @@ impl Epoll {
             epoll,
             events: vec![libc::epoll_event { events: 0, u64: 0 }; EVENTS_MAX],
             count: 0,
-            buffer: vec![0; RECEIVE_BYTES].into_boxed_slice(),
+            batch,
+            buffers: Buffers {
+                single: vec![0; RECEIVE_BYTES].into_boxed_slice(),
+                batch: vec![0; batch_bytes].into_boxed_slice(),
+            },
+            held: HashMap::new(),
             waits_precisely: true,
         })
+    }
+
+    /// Returns true if sends and receives of several connections are one system call.
+    pub(crate) fn batches(&self) -> bool {
+        self.batch.is_some()
     }
 
     /// Takes events, after waiting for at most `timeout` (`None`: forever).
@@ -108,12 +160,35 @@ impl Epoll {
         sys::epoll_wait(self.epoll.as_fd(), &mut self.events, timeout_ms)
     }
 
+    /// Handles an event, and settles connections if there are many.
+    #[inline]
+    fn take_event<H: Handler>(
+        &mut self,
+        io: &mut Control,
+        handler: &mut H,
+        at: usize,
+        received: Option<Received<'_>>,
+        buffer: &mut [u8],
+    ) {
+        let (token, bits) = self.event(at);
+        if token.generation() != 0 {
+            self.ready(io, handler, (token, bits), received, buffer);
+            if io.touched.len() >= SENDS_TOGETHER_MAX {
+                settle_touched(self, io, handler);
+            }
+        } else if token != WAKER {
+            #[expect(clippy::cast_possible_truncation, reason = "made from a u32")]
+            io.ready_listeners.push(token.index() as u32);
+        }
+    }
+
+    #[inline]
     fn ready<H: Handler>(
         &mut self,
         io: &mut Control,
         handler: &mut H,
-        token: Token,
-        events: u32,
+        (token, events): (Token, u32),
+        received: Option<Received<'_>>,
         buffer: &mut [u8],
     ) {
         let Some(connection) = io.slab.get_mut(token) else { return };
@@ -123,8 +198,21 @@ impl Epoll {
             io.touch(token);
         }
         let index = io.slab_index(token);
-        if io.slab.slot(index).reads() && events & (READ | GONE) != 0 {
-            receive(io, handler, token, events, buffer);
+        let reads = io.slab.slot(index).reads();
+        if let Some(Received { result, buffer }) = received {
+            if reads {
+                deliver(io, handler, (token, events), result, buffer);
+                return;
+            }
+            self.hold(io, token, result, buffer);
+        }
+        if reads && events & (READ | GONE) != 0 {
+            if self.held.contains_key(&token) {
+                // The held bytes are delivered first, when the connection is settled.
+                rearm(io, token);
+                return;
+            }
+            receive(io, handler, (token, events), buffer);
         } else if events & GONE != 0 && !io.may_have_unread_bytes(token, events & ERROR != 0) {
             io.doom(token, CloseReason::Broken(0));
         } else if events & (PEER_FINISHED | GONE) != 0 && io.slab.slot(index).watches_hang_up() {
@@ -136,6 +224,114 @@ impl Epoll {
         } else if events & READ != 0 {
             // The event was reported before reading was paused.
             rearm(io, token);
+        }
+    }
+
+    /// Takes an event as the token of a connection and the event bits.
+    #[inline]
+    fn event(&self, at: usize) -> (Token, u32) {
+        let libc::epoll_event { events, u64: datum } = self.events[at];
+        (Token::from_u64(datum), events)
+    }
+
+    /// Receives from those connections among the events that have bytes to read, unless they are too
+    /// few. The results are in the order of the events.
+    fn receive_together<'b>(
+        &mut self,
+        io: &mut Control,
+        events: Range<usize>,
+        buffers: &'b mut [u8],
+        received: &mut [Option<Received<'b>>; RECEIVES_TOGETHER_MAX],
+    ) {
+        let mut sockets: SmallVec<[(usize, BorrowedFd<'_>); RECEIVES_TOGETHER_MAX]> =
+            SmallVec::new();
+        for (position, at) in events.enumerate() {
+            let (token, bits) = self.event(at);
+            if let Some(connection) = io.slab.get(token)
+                && let Some(fd) = &connection.fd
+                && bits & (READ | GONE) != 0
+                && connection.reads()
+                && !connection.fills_buffers
+                && !self.held.contains_key(&token)
+            {
+                sockets.push((position, fd.as_fd()));
+            }
+        }
+        let Some(batch) = self.batch.as_mut().filter(|_| sockets.len() >= batch::OPERATIONS_MIN)
+        else {
+            return;
+        };
+        let since = ticks();
+        let chunks = buffers.chunks_exact_mut(BATCH_RECEIVE_STRIDE);
+        let slots = chunks.map(|chunk| &mut chunk[..BATCH_RECEIVE_BYTES]);
+        let results = batch.receive(sockets.iter().map(|(_, fd)| *fd).zip(slots));
+        let chunks = buffers.chunks_exact(BATCH_RECEIVE_STRIDE);
+        for ((result, (position, _)), chunk) in results.into_iter().zip(&sockets).zip(chunks) {
+            let buffer = &chunk[..BATCH_RECEIVE_BYTES];
+            received[*position] = result.map(|result| Received { result, buffer });
+        }
+        if batch.is_broken() {
+            self.batch = None;
+        }
+        io.counters.batches += 1;
+        io.counters.receives += sockets.len() as u64;
+        io.counters.ticks_receive += ticks().wrapping_sub(since);
+    }
+
+    /// Sends the output of those connections that are ready to send, unless they are too few.
+    fn send_batch(&mut self, io: &mut Control, indices: &[u32]) {
+        let Some(batch) = &mut self.batch else { return };
+        let mut senders: SmallVec<[u32; batch::OPERATIONS_MAX]> = SmallVec::new();
+        let mut sends: SmallVec<[(BorrowedFd<'_>, &Output); batch::OPERATIONS_MAX]> =
+            SmallVec::new();
+        for &index in indices {
+            if let Some(send) = ready_to_send(io.slab.at(index)) {
+                senders.push(index);
+                sends.push(send);
+            }
+        }
+        if sends.len() < batch::OPERATIONS_MIN {
+            return;
+        }
+        let since = ticks();
+        let results = batch.send(&sends);
+        drop(sends);
+        for (index, result) in senders.into_iter().zip(results) {
+            if let Some(result) = result {
+                sent(io, index, result);
+            }
+        }
+        io.counters.batches += 1;
+        io.counters.ticks_send += ticks().wrapping_sub(since);
+        if batch.is_broken() {
+            self.batch = None;
+        }
+    }
+
+    /// Keeps what a batch has received from a connection that no longer reads.
+    fn hold(&mut self, io: &mut Control, token: Token, result: io::Result<usize>, buffer: &[u8]) {
+        match result {
+            Ok(count) => {
+                io.counters.bytes_in += count as u64;
+                if count > 0 && io.slab.get(token).is_some_and(Connection::reads_later) {
+                    self.held.insert(token, buffer[..count].to_vec());
+                    io.counters.held_max = io.counters.held_max.max(count as u64);
+                }
+            }
+            Err(error) if is_harmless(&error) => {}
+            Err(error) => io.doom(token, broken(&error)),
+        }
+        // There may be more, for example the end of the stream.
+        rearm(io, token);
+    }
+
+    /// Delivers the held bytes to a connection that reads again.
+    fn deliver_held<H: Handler>(&mut self, io: &mut Control, handler: &mut H, index: u32) {
+        let token = io.slab.token(index);
+        if io.slab.slot(index).reads()
+            && let Some(bytes) = self.held.remove(&token)
+        {
+            handler.received(io, token, &bytes);
         }
     }
 
@@ -197,33 +393,48 @@ impl Backend for Epoll {
     }
 
     fn dispatch<H: Handler>(&mut self, io: &mut Control, handler: &mut H) {
-        let mut buffer = std::mem::take(&mut self.buffer);
-        for i in 0..std::mem::take(&mut self.count) {
-            let libc::epoll_event { events, u64: datum } = self.events[i];
-            let token = Token::from_u64(datum);
-            if token.generation() != 0 {
-                self.ready(io, handler, token, events, &mut buffer);
-                if io.touched.len() >= SENDS_TOGETHER_MAX {
-                    settle_touched(self, io, handler);
+        let mut buffers = std::mem::take(&mut self.buffers);
+        let count = std::mem::take(&mut self.count);
+        let mut next = 0;
+        while next < count {
+            let events = next..(next + RECEIVES_TOGETHER_MAX).min(count);
+            next = events.end;
+            if self.batch.is_none() || events.len() < batch::OPERATIONS_MIN {
+                for at in events {
+                    self.take_event(io, handler, at, None, &mut buffers.single);
                 }
-            } else if token != WAKER {
-                #[expect(clippy::cast_possible_truncation, reason = "made from a u32")]
-                io.ready_listeners.push(token.index() as u32);
+                continue;
+            }
+            let mut received = [const { None }; RECEIVES_TOGETHER_MAX];
+            self.receive_together(io, events.clone(), &mut buffers.batch, &mut received);
+            for (at, received) in events.zip(received) {
+                self.take_event(io, handler, at, received, &mut buffers.single);
             }
         }
-        self.buffer = buffer;
+        self.buffers = buffers;
+    }
+
+    #[inline]
+    fn send_together(&mut self, io: &mut Control, indices: &[u32]) {
+        if self.batch.is_some() && indices.len() >= batch::OPERATIONS_MIN {
+            self.send_batch(io, indices);
+        }
     }
 
     fn settle<H: Handler>(&mut self, io: &mut Control, handler: &mut H, index: u32) {
-        if io.slab.slot(index).doomed.is_none() {
-            write(io, index);
+        if !self.held.is_empty() {
+            self.deliver_held(io, handler, index);
         }
+        write(io, index);
         io.after_sending(handler, index);
         let slot = io.slab.slot(index);
         if !slot.open {
             return;
         }
         if let Some(reason) = slot.due() {
+            if !self.held.is_empty() {
+                self.held.remove(&io.slab.token(index));
+            }
             // Dropping the descriptor closes it.
             drop(io.retire(handler, index, reason));
             io.slab.free(index);
@@ -272,18 +483,24 @@ fn rearm(io: &mut Control, token: Token) {
     }
 }
 
-fn receive<H: Handler>(
-    io: &mut Control,
-    handler: &mut H,
-    token: Token,
-    events: u32,
-    buffer: &mut [u8],
-) {
-    let Some(fd) = io.fd(token) else { return };
+fn receive<H: Handler>(io: &mut Control, handler: &mut H, event: (Token, u32), buffer: &mut [u8]) {
+    let Some(fd) = io.fd(event.0) else { return };
     let since = ticks();
     let received = sys::receive(fd, buffer);
     io.counters.ticks_receive += ticks().wrapping_sub(since);
     io.counters.receives += 1;
+    deliver(io, handler, event, received, buffer);
+}
+
+/// Passes the result of a receive to the handler. `buffer` begins with the received bytes.
+#[inline]
+fn deliver<H: Handler>(
+    io: &mut Control,
+    handler: &mut H,
+    (token, events): (Token, u32),
+    received: io::Result<usize>,
+    buffer: &[u8],
+) {
     match received {
         Ok(0) => {
             if let Some(connection) = io.slab.get_mut(token) {
@@ -294,10 +511,12 @@ fn receive<H: Handler>(
         }
         Ok(count) => {
             io.counters.bytes_in += count as u64;
+            let is_full = count == buffer.len();
             if let Some(connection) = io.slab.get_mut(token) {
                 io.coalescing.record_receive(&mut connection.last_receive);
+                connection.fills_buffers = is_full;
             }
-            if count == buffer.len() || events & (PEER_FINISHED | URGENT) != 0 {
+            if is_full || events & (PEER_FINISHED | URGENT) != 0 {
                 rearm(io, token);
             }
             handler.received(io, token, &buffer[..count]);
@@ -305,24 +524,47 @@ fn receive<H: Handler>(
         Err(error) => match error.kind() {
             io::ErrorKind::WouldBlock => {}
             io::ErrorKind::Interrupted => rearm(io, token),
-            _ => io.doom(token, CloseReason::Broken(error.raw_os_error().unwrap_or(0))),
+            _ => io.doom(token, broken(&error)),
         },
     }
 }
 
-/// Sends queued output once, if the connection wants to send and the socket is not known to be
-/// full.
+fn is_harmless(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
+fn broken(error: &io::Error) -> CloseReason {
+    CloseReason::Broken(error.raw_os_error().unwrap_or(0))
+}
+
+/// Returns what to send if the connection wants to send, and the socket is not known to be full.
+#[inline]
+fn ready_to_send(connection: &Connection) -> Option<(BorrowedFd<'_>, &Output)> {
+    let is_ready = connection.open
+        && connection.doomed.is_none()
+        && connection.sending
+        && !connection.send_blocked
+        && !connection.output.is_empty();
+    let fd = connection.fd.as_ref().filter(|_| is_ready)?;
+    Some((fd.as_fd(), &connection.output))
+}
+
+/// Sends queued output once.
 fn write(io: &mut Control, index: u32) {
-    let connection = io.slab.slot(index);
-    if !connection.sending || connection.send_blocked || connection.output.is_empty() {
-        return;
-    }
-    let Some(fd) = &connection.fd else { return };
+    let Some((fd, output)) = ready_to_send(io.slab.at(index)) else { return };
     let since = ticks();
+    let result = write_output(fd, output);
+    sent(io, index, result);
+    io.counters.ticks_send += ticks().wrapping_sub(since);
+}
+
+/// Records the result of a send of all queued output.
+#[inline]
+fn sent(io: &mut Control, index: u32, result: io::Result<usize>) {
+    let connection = io.slab.slot(index);
     let queued = connection.output.len();
-    let written = write_output(fd.as_fd(), &connection.output);
     let mut sent = 0;
-    match written {
+    match result {
         Ok(count) => {
             sent = count;
             connection.output.consume(count);
@@ -330,18 +572,14 @@ fn write(io: &mut Control, index: u32) {
             // there were too many pieces for one call, epoll reports immediately.
             connection.send_blocked = count < queued;
         }
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => connection.send_blocked = true,
-        Err(error) if error.kind() == io::ErrorKind::Interrupted => connection.send_blocked = true,
-        Err(error) => {
-            connection.doomed = Some(CloseReason::Broken(error.raw_os_error().unwrap_or(0)));
-        }
+        Err(error) if is_harmless(&error) => connection.send_blocked = true,
+        Err(error) => connection.doomed = Some(broken(&error)),
     }
     if connection.send_blocked {
         connection.interest = UNKNOWN;
     }
     io.counters.sends += 1;
     io.counters.bytes_out += sent as u64;
-    io.counters.ticks_send += ticks().wrapping_sub(since);
 }
 
 fn write_output(fd: BorrowedFd<'_>, output: &Output) -> io::Result<usize> {
@@ -361,7 +599,7 @@ mod tests {
     #[test]
     fn a_short_wait_never_ends_early_with_or_without_precise_waits() {
         let io = Control::new().expect("a control");
-        let mut epoll = Epoll::new(&io).expect("an epoll");
+        let mut epoll = Epoll::new(&io, false).expect("an epoll");
         for waits_precisely in [true, false] {
             epoll.waits_precisely = waits_precisely;
             for timeout in [1, 300_000, 1_500_000].map(Duration::from_nanos) {
