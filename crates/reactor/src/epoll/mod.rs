@@ -27,6 +27,7 @@
 //! handler then pauses one of the others, its bytes are held until it reads again.
 
 mod batch;
+mod together;
 
 pub use batch::batches_available;
 
@@ -44,9 +45,9 @@ use batch::SocketBatch;
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::io::{self, IoSlice};
-use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
+use together::Received;
 
 /// Maximum number of events taken at once. A higher number only delays the replies to the first
 /// events.
@@ -109,12 +110,6 @@ struct Buffers {
     batch: Box<[u8]>,
 }
 
-/// The result of a receive in a batch, and the buffer, which begins with the received bytes.
-struct Received<'b> {
-    result: io::Result<usize>,
-    buffer: &'b [u8],
-}
-
 impl Epoll {
     /// With `batches`, sends and receives of several connections are one system call if the kernel
     /// provides io_uring.
@@ -162,7 +157,7 @@ impl Epoll {
 
     /// Handles an event, and settles connections if there are many.
     #[inline]
-    fn take_event<H: Handler>(
+    fn handle_event<H: Handler>(
         &mut self,
         io: &mut Control,
         handler: &mut H,
@@ -234,107 +229,6 @@ impl Epoll {
         (Token::from_u64(datum), events)
     }
 
-    /// Receives from those connections among the events that have bytes to read, unless they are too
-    /// few. The results are in the order of the events.
-    fn receive_together<'b>(
-        &mut self,
-        io: &mut Control,
-        events: Range<usize>,
-        buffers: &'b mut [u8],
-        received: &mut [Option<Received<'b>>; RECEIVES_TOGETHER_MAX],
-    ) {
-        let mut sockets: SmallVec<[(usize, BorrowedFd<'_>); RECEIVES_TOGETHER_MAX]> =
-            SmallVec::new();
-        for (position, at) in events.enumerate() {
-            let (token, bits) = self.event(at);
-            if let Some(connection) = io.slab.get(token)
-                && let Some(fd) = &connection.fd
-                && bits & (READ | GONE) != 0
-                && connection.reads()
-                && !connection.fills_buffers
-                && !self.held.contains_key(&token)
-            {
-                sockets.push((position, fd.as_fd()));
-            }
-        }
-        let Some(batch) = self.batch.as_mut().filter(|_| sockets.len() >= batch::OPERATIONS_MIN)
-        else {
-            return;
-        };
-        let since = ticks();
-        let chunks = buffers.chunks_exact_mut(BATCH_RECEIVE_STRIDE);
-        let slots = chunks.map(|chunk| &mut chunk[..BATCH_RECEIVE_BYTES]);
-        let results = batch.receive(sockets.iter().map(|(_, fd)| *fd).zip(slots));
-        let chunks = buffers.chunks_exact(BATCH_RECEIVE_STRIDE);
-        for ((result, (position, _)), chunk) in results.into_iter().zip(&sockets).zip(chunks) {
-            let buffer = &chunk[..BATCH_RECEIVE_BYTES];
-            received[*position] = result.map(|result| Received { result, buffer });
-        }
-        if batch.is_broken() {
-            self.batch = None;
-        }
-        io.counters.batches += 1;
-        io.counters.receives += sockets.len() as u64;
-        io.counters.ticks_receive += ticks().wrapping_sub(since);
-    }
-
-    /// Sends the output of those connections that are ready to send, unless they are too few.
-    fn send_batch(&mut self, io: &mut Control, indices: &[u32]) {
-        let Some(batch) = &mut self.batch else { return };
-        let mut senders: SmallVec<[u32; batch::OPERATIONS_MAX]> = SmallVec::new();
-        let mut sends: SmallVec<[(BorrowedFd<'_>, &Output); batch::OPERATIONS_MAX]> =
-            SmallVec::new();
-        for &index in indices {
-            if let Some(send) = ready_to_send(io.slab.at(index)) {
-                senders.push(index);
-                sends.push(send);
-            }
-        }
-        if sends.len() < batch::OPERATIONS_MIN {
-            return;
-        }
-        let since = ticks();
-        let results = batch.send(&sends);
-        drop(sends);
-        for (index, result) in senders.into_iter().zip(results) {
-            if let Some(result) = result {
-                sent(io, index, result);
-            }
-        }
-        io.counters.batches += 1;
-        io.counters.ticks_send += ticks().wrapping_sub(since);
-        if batch.is_broken() {
-            self.batch = None;
-        }
-    }
-
-    /// Keeps what a batch has received from a connection that no longer reads.
-    fn hold(&mut self, io: &mut Control, token: Token, result: io::Result<usize>, buffer: &[u8]) {
-        match result {
-            Ok(count) => {
-                io.counters.bytes_in += count as u64;
-                if count > 0 && io.slab.get(token).is_some_and(Connection::reads_later) {
-                    self.held.insert(token, buffer[..count].to_vec());
-                    io.counters.held_max = io.counters.held_max.max(count as u64);
-                }
-            }
-            Err(error) if is_harmless(&error) => {}
-            Err(error) => io.doom(token, broken(&error)),
-        }
-        // There may be more, for example the end of the stream.
-        rearm(io, token);
-    }
-
-    /// Delivers the held bytes to a connection that reads again.
-    fn deliver_held<H: Handler>(&mut self, io: &mut Control, handler: &mut H, index: u32) {
-        let token = io.slab.token(index);
-        if io.slab.slot(index).reads()
-            && let Some(bytes) = self.held.remove(&token)
-        {
-            handler.received(io, token, &bytes);
-        }
-    }
-
     fn register(&mut self, io: &mut Control, index: u32) -> io::Result<()> {
         let token = io.slab.token(index);
         let connection = io.slab.slot(index);
@@ -401,14 +295,14 @@ impl Backend for Epoll {
             next = events.end;
             if self.batch.is_none() || events.len() < batch::OPERATIONS_MIN {
                 for at in events {
-                    self.take_event(io, handler, at, None, &mut buffers.single);
+                    self.handle_event(io, handler, at, None, &mut buffers.single);
                 }
                 continue;
             }
             let mut received = [const { None }; RECEIVES_TOGETHER_MAX];
-            self.receive_together(io, events.clone(), &mut buffers.batch, &mut received);
+            self.receive_batch(io, events.clone(), &mut buffers.batch, &mut received);
             for (at, received) in events.zip(received) {
-                self.take_event(io, handler, at, received, &mut buffers.single);
+                self.handle_event(io, handler, at, received, &mut buffers.single);
             }
         }
         self.buffers = buffers;
