@@ -308,6 +308,18 @@ fn a_disconnected_replica_leaves_nothing() {
     );
 }
 
+#[test]
+fn the_log_names_a_replica_whose_connection_is_lost() {
+    let server = with_workers(2).start();
+    let mut replica = server.connect();
+    assert_reply!(replica, "REPLCONF listening-port 6399", "OK");
+    replica.send("PSYNC ? -1");
+    server.wait_for_info("connected_slaves", |count| count == "1");
+    drop(replica);
+    let line = "# Connection with replica 127.0.0.1:6399 lost.";
+    wait_until("the line in the log", || server.log().contains(line));
+}
+
 /// Messages for a client that is receiving a snapshot follow the snapshot.
 #[test]
 fn no_message_is_sent_within_the_snapshot() {

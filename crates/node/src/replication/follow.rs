@@ -111,7 +111,10 @@ pub fn detach_replica(core: &mut Core, session: &mut Session) {
     let replication = &core.shared.replication;
     replication.note_held(replica, 0);
     core.replicas.remove(session.token);
-    replication.detach(&session.record, brisk_reactor::unix_ms());
+    if let Some(replica) = replication.detach(&session.record, brisk_reactor::unix_ms()) {
+        let name = replica.name();
+        core.shared.log.warning(format_args!("Connection with replica {name} lost."));
+    }
     progress.leave();
     core.shared.update_few_replicas(&core.config.replication);
 }

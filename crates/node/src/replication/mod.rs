@@ -242,10 +242,11 @@ impl Replication {
         self.replicas.update_counts(&list);
     }
 
-    /// Removes the replica of this client.
-    fn detach(&self, client: &ClientRecord, now_ms: u64) {
-        self.replicas.remove(client, now_ms);
+    /// Removes the replica of this client and returns its handle.
+    fn detach(&self, client: &ClientRecord, now_ms: u64) -> Option<ReplicaHandle> {
+        let replica = self.replicas.remove(client, now_ms);
         self.stream.trim(&self.replicas.lock());
+        replica
     }
 
     /// Notes an acknowledgement of a replica: an offset, its position, and the offset up to which its append-only

@@ -200,14 +200,16 @@ impl Replicas {
         self.update_counts(list);
     }
 
-    /// Removes the replica of this client.
-    pub(super) fn remove(&self, client: &ClientRecord, now_ms: u64) {
+    /// Removes the replica of this client and returns its handle.
+    pub(super) fn remove(&self, client: &ClientRecord, now_ms: u64) -> Option<ReplicaHandle> {
         let mut list = self.lock();
-        list.retain(|replica| replica.client.id != client.id);
+        let at = list.iter().position(|replica| replica.client.id == client.id)?;
+        let replica = list.remove(at);
         if list.is_empty() {
             self.note_alone(now_ms);
         }
         self.update_counts(&list);
+        Some(replica)
     }
 
     /// Locks the list. The caller must call [`Replicas::update_counts`] if it changes the list.
