@@ -4,6 +4,7 @@
 pub mod double;
 pub mod error;
 pub(crate) mod event;
+pub(crate) mod fixed;
 pub mod glob;
 pub mod long_double;
 pub mod number;

@@ -23,6 +23,12 @@ pub(super) const END: u8 = 0xff;
 /// Lower first bytes are small integers.
 pub(super) const SHORT: u8 = 0x80;
 pub(super) const SHORT_MAX: usize = 64;
+/// The first bytes of entries with integers of 2 and of 8 bytes. Those of 3 and 4 bytes are between
+/// them.
+pub(super) const INT_16: u8 = 0xf1;
+pub(super) const INT_64: u8 = 0xf4;
+/// The lengths of these entries, including the back length.
+pub(super) const INT_LENS: [usize; 4] = [4, 5, 6, 10];
 /// The value of the count if the number is unknown, so that it must be found by a walk.
 pub(super) const COUNT_UNKNOWN: u16 = u16::MAX;
 

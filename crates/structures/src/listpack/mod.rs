@@ -39,7 +39,8 @@ pub use item::Item;
 use crate::malformed::Malformed;
 use buffer::{Buffer, size_class};
 use codec::{
-    COUNT_UNKNOWN, END, Encoded, HEADER_LEN, SHORT, SHORT_MAX, back_len, back_len_size, encoded_len,
+    COUNT_UNKNOWN, END, Encoded, HEADER_LEN, INT_16, INT_64, INT_LENS, SHORT, SHORT_MAX, back_len,
+    back_len_size, encoded_len,
 };
 use std::ops::Range;
 
@@ -399,9 +400,10 @@ impl ListPack {
     #[inline]
     fn after(&self, at: usize) -> usize {
         match self.bytes[at] {
-            // The two most common cases, with back lengths of one byte.
+            // The most common cases, with back lengths of one byte. Sorted sets have many integers.
             0..SHORT => at + 2,
             first @ SHORT..0xc0 => at + 2 + usize::from(first & 0x3f),
+            first @ INT_16..=INT_64 => at + INT_LENS[usize::from(first - INT_16)],
             _ => self.after_other(at),
         }
     }

@@ -16,6 +16,7 @@ mod tests;
 
 use crate::base::double::parse_f64;
 use crate::base::error::{CommandError, Result};
+use crate::base::fixed::FixedText;
 use crate::call::ctx::Command;
 use crate::command::Arg;
 use crate::reply::Reply;
@@ -74,24 +75,34 @@ fn point([longitude, latitude]: [&[u8]; 2]) -> Result<Point> {
 fn reply_point(reply: &mut Reply<'_>, point: Point) {
     reply.array(2);
     for degrees in [point.longitude, point.latitude] {
-        let text = format!("{degrees:.17}");
-        let text = text.trim_end_matches('0').trim_end_matches('.');
-        match reply.protocol() {
-            Protocol::Resp2 => drop(reply.bulk(text.as_bytes())),
-            // The text is written, because a double would be written with fewer digits.
-            Protocol::Resp3 => {
-                let bytes = reply.buffer().bytes_mut();
-                bytes.push(b',');
-                bytes.extend_from_slice(text.as_bytes());
-                bytes.extend_from_slice(b"\r\n");
+        with_decimals(degrees, 17, |text| {
+            let end = text.iter().rposition(|byte| *byte != b'0').map_or(0, |last| last + 1);
+            let text = text[..end].strip_suffix(b".").unwrap_or(&text[..end]);
+            match reply.protocol() {
+                Protocol::Resp2 => drop(reply.bulk(text)),
+                // The text is written, because a double would be written with fewer digits.
+                Protocol::Resp3 => {
+                    let bytes = reply.buffer().bytes_mut();
+                    bytes.push(b',');
+                    bytes.extend_from_slice(text);
+                    bytes.extend_from_slice(b"\r\n");
+                }
             }
-        }
+        });
     }
 }
 
 /// Writes a distance with four digits after the decimal point.
 fn reply_distance(reply: &mut Reply<'_>, distance: f64) {
-    reply.bulk(format!("{distance:.4}").as_bytes());
+    with_decimals(distance, 4, |text| reply.bulk(text));
+}
+
+/// Calls `write` with the text of a number with this number of digits after the decimal point.
+fn with_decimals<R>(number: f64, decimals: u32, write: impl FnOnce(&[u8]) -> R) -> R {
+    match FixedText::new(number, decimals) {
+        Some(text) => write(&text),
+        None => write(format!("{number:.*}", decimals as usize).as_bytes()),
+    }
 }
 
 /// All commands of the group.
