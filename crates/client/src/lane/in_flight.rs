@@ -59,6 +59,7 @@ impl InFlight {
         cell.writer = Some(writer.clone());
         cell.failure = None;
         cell.is_broken = false;
+        cell.is_flushed = true;
         cell.sent_by_callers = 0;
         InFlight::default()
     }
@@ -296,7 +297,8 @@ impl InFlight {
         if !ticks && !cell.entries.is_empty() {
             return NextStep::StartTimer;
         }
-        cell.held = self.entries.len() + usize::from(!is_flushed);
+        cell.held = self.entries.len();
+        cell.is_flushed = is_flushed;
         cell.ticks = ticks;
         cell.driver = Some(waker.clone());
         NextStep::Idle

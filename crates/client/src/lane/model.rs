@@ -163,7 +163,7 @@ fn encoded_reply(letters: &str) -> Vec<u8> {
     letters.bytes().flat_map(|letter| [b"$1\r\n", &[letter][..], b"\r\n"].concat()).collect()
 }
 
-fn request(letter: char) -> Request {
+fn request_with(letter: char) -> Request {
     Request::new(&letter.to_string(), Traits::default())
 }
 
@@ -258,7 +258,7 @@ fn submit(
     bell: &Arc<Bell>,
 ) -> Result<crate::sync::Arc<PendingReply>> {
     let waker = Waker::from(Arc::clone(bell));
-    let requests: Vec<_> = letters.chars().map(request).collect();
+    let requests: Vec<_> = letters.chars().map(request_with).collect();
     loop {
         match lane.submit(&requests, None, &waker)? {
             Submitted::Waits(pending_reply) => return Ok(pending_reply),
@@ -330,6 +330,31 @@ fn two_concurrent_callers_get_their_own_replies_even_after_partial_writes() {
             assert!(!is_cut);
             letters.retain(|letter| letter != 'B');
             assert_eq!(letters, "A");
+            assert_eq!(times(&wires, 'B'), 1);
+        });
+    }
+}
+
+/// A caller also writes its request itself while few other requests are in flight.
+#[test]
+fn a_caller_that_writes_next_to_requests_in_flight_gets_its_own_reply() {
+    for takes in [&[][..], &[LEN, 4], &[4, 0]] {
+        check(|| {
+            let (lane, wires) = (wide(), [Wire::new(takes)]);
+            let driver = resting(&lane, &wires);
+            let bell = Bell::new();
+            let first = submit(&lane, "A", &bell).expect("the lane is open");
+            let other = request_in_thread(&lane, "B");
+            request(&lane, "C").expect("nothing is lost");
+            let reply = wait_for_reply(first, &bell).expect("nothing is lost");
+            assert_eq!(reply.as_bytes(), encoded_reply("A"));
+            other.join().expect("the thread does not panic").expect("nothing is lost");
+            lane.close();
+            driver.join().expect("the thread does not panic");
+            let (mut letters, is_cut) = wires[0].letters();
+            assert!(!is_cut);
+            letters.retain(|letter| letter != 'B');
+            assert_eq!(letters, "AC");
             assert_eq!(times(&wires, 'B'), 1);
         });
     }
@@ -531,7 +556,7 @@ fn seats() -> (Arc<Pool>, [Arc<Shared>; 2]) {
 /// Submits a request to a pool and checks the reply.
 fn request_from_pool(pool: &Pool, letters: &str) -> Result<()> {
     let bell = Bell::new();
-    let requests: Vec<_> = letters.chars().map(request).collect();
+    let requests: Vec<_> = letters.chars().map(request_with).collect();
     let pending_reply = match pool.submit(&requests, None, &Waker::from(Arc::clone(&bell)))? {
         Submitted::Waits(pending_reply) => pending_reply,
         other => panic!("there is room: {other:?}"),
