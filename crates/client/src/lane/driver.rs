@@ -538,7 +538,7 @@ impl<'a> Link<'a> {
         let Poll::Ready(opened) = probe.as_mut().poll(cx) else { return Ok(()) };
         self.probe = None;
         if let Ok(connection) = opened
-            && self.in_flight.survives(&self.task.shared)
+            && self.in_flight.stop_if_it_survives(&self.task.shared)
         {
             self.replacement = Some(connection);
             return Err(lost("no reply, although the server replies on a new connection"));

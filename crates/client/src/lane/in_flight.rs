@@ -4,7 +4,7 @@
 //!
 //! Nothing in this module blocks or depends on a runtime, so loom can explore every interleaving (`model.rs`).
 
-use super::cell::{Entry, Shared, timeout};
+use super::cell::{Cell, Entry, Shared, timeout};
 use super::io::Writer;
 use super::pool::Taken;
 use crate::error::{Error, Kind, Phase, Result};
@@ -59,7 +59,6 @@ impl InFlight {
         cell.writer = Some(writer.clone());
         cell.failure = None;
         cell.is_broken = false;
-        cell.is_flushed = true;
         cell.sent_by_callers = 0;
         InFlight::default()
     }
@@ -101,7 +100,21 @@ impl InFlight {
     /// the connection is lost.
     pub(super) fn survives(&mut self, shared: &Shared) -> bool {
         self.take_sent(shared, false);
-        let cell = shared.lock();
+        self.survives_with(&shared.lock())
+    }
+
+    /// Like [`InFlight::survives`]. If so, no caller starts to write any more, because its request might not survive.
+    pub(super) fn stop_if_it_survives(&mut self, shared: &Shared) -> bool {
+        self.take_sent(shared, false);
+        let mut cell = shared.lock();
+        let survives = self.survives_with(&cell);
+        if survives {
+            cell.stop_writing();
+        }
+        survives
+    }
+
+    fn survives_with(&self, cell: &Cell) -> bool {
         // The requests that a caller is writing now, or the request that a caller has partially written.
         let sent_in_part = match cell.is_writing {
             true => cell.entries.len(),
@@ -116,7 +129,8 @@ impl InFlight {
             return false;
         }
         self.take_sent(shared, false);
-        self.entries.is_empty() && self.sent == self.sending.len()
+        // The reply to a request that a caller is writing now is still due.
+        self.entries.is_empty() && self.sent == self.sending.len() && !shared.lock().is_writing
     }
 
     /// Counts a reply of `len` bytes. Returns true if it is the last reply of its entry. In that case, call
@@ -175,7 +189,8 @@ impl InFlight {
                 break;
             }
             cell.sent_by_callers -= entry.len;
-            let Some(entry) = cell.entries.pop_front() else { break };
+            let Some(mut entry) = cell.entries.pop_front() else { break };
+            entry.since = entry.since.or_else(|| Some(Instant::now()));
             self.own_timeouts += usize::from(entry.timeout.is_some());
             self.entries.push_back(entry);
         }
@@ -286,11 +301,10 @@ impl InFlight {
                 cell = shared.lock();
             }
         }
+        // If a caller has sent a request only in part, the next write reports the error.
         let has_more = is_flushed
-            && !cell.out.is_empty()
-            && !cell.is_writing
-            && !cell.is_held
-            && !self.is_demoted;
+            && !self.is_demoted
+            && (cell.is_broken || !cell.out.is_empty() && !cell.is_writing && !cell.is_held);
         if has_more && !cell.is_closed {
             return NextStep::Work;
         }

@@ -25,8 +25,8 @@ impl FixedText {
     /// and halfway between two texts to the even one. `None` for numbers of 2^53 or more, for
     /// infinities and NaN, and for more than 17 decimals.
     ///
-    /// The formatting of the standard library gives the same text, but falls back to arithmetic with
-    /// big numbers. That was half of the cost of GEOPOS.
+    /// The standard library gives the same text, but often falls back to arbitrary-precision
+    /// arithmetic, which is much slower.
     pub(crate) fn new(value: f64, decimals: u32) -> Option<FixedText> {
         let bits = value.to_bits();
         let exponent = (bits >> SIGNIFICAND_BITS & EXPONENT_MASK) as u32;
@@ -99,7 +99,7 @@ mod tests {
 
     /// The expected texts are those of `printf`.
     #[test]
-    fn numbers_are_rounded_as_by_printf() {
+    fn numbers_are_rounded_as_printf_does() {
         for (value, decimals, expected) in [
             (0.0, 4, "0.0000"),
             (-0.0, 4, "-0.0000"),

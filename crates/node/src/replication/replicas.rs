@@ -7,7 +7,7 @@ use super::replica::{ReplicaFilter, ReplicaProgress, ReplicaStage};
 use crate::clients::ClientRecord;
 use brisk_engine::keyspace::Ticket;
 use brisk_structures::poison::EvenPoisoned;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -94,7 +94,7 @@ impl ReplicaHandle {
 /// The name of a replica: the address that it has announced, or the address of its connection.
 pub fn name_of(ip: Option<IpAddr>, port: u16, client: &ClientRecord) -> String {
     match ip.filter(|_| port > 0) {
-        Some(ip) => format!("{ip}:{port}"),
+        Some(ip) => SocketAddr::new(ip, port).to_string(),
         None => client.addr.to_string(),
     }
 }
