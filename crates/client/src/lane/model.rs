@@ -26,6 +26,8 @@ use std::time::{Duration, Instant};
 /// The length of a request whose only argument is one letter.
 const LEN: usize = b"*1\r\n$1\r\nA\r\n".len();
 const TIMEOUT: Duration = Duration::from_secs(1);
+/// The letter of a request that the server rejects because it is a replica now.
+const REJECTED: u8 = b'R';
 
 /// The notification on which a thread of the model sleeps.
 struct Bell(Notify);
@@ -198,11 +200,15 @@ impl Link {
         while let Poll::Ready(reply) = wire.read(cx.waker()) {
             let reply = reply?;
             self.seen.extend_from_slice(reply.as_bytes());
-            if self.flight.count(lane, reply.as_bytes().len(), false)? {
+            let is_rejection = reply.as_bytes().contains(&REJECTED);
+            if self.flight.count(lane, reply.as_bytes().len(), is_rejection)? {
                 let reply = Reply::small(&self.seen).expect("it is short");
                 self.seen.clear();
                 self.flight.deliver(reply, false).into_iter().for_each(Waker::wake);
             }
+        }
+        if self.flight.is_demoted_and_done(lane) {
+            return Err(lost("the server is a replica now"));
         }
         loop {
             let is_flushed = self.flight.write(lane, &Writer::Model(wire.clone()), cx)?;
@@ -358,6 +364,24 @@ fn a_caller_that_writes_next_to_requests_in_flight_gets_its_own_reply() {
             assert_eq!(times(&wires, 'B'), 1);
         });
     }
+}
+
+/// The reply to a request that a caller is writing is awaited although the server is a replica now.
+#[test]
+fn a_request_written_during_a_demotion_gets_its_reply() {
+    check(|| {
+        let (lane, wires) = (wide(), [Wire::new(&[]), Wire::new(&[])]);
+        let driver = resting(&lane, &wires);
+        let bell = Bell::new();
+        let rejected = submit(&lane, "R", &bell).expect("the lane is open");
+        let other = request_in_thread(&lane, "B");
+        let error = wait_for_reply(rejected, &bell).expect_err("the server is a replica");
+        assert!(!error.maybe_applied());
+        other.join().expect("the thread does not panic").expect("nothing is lost");
+        lane.close();
+        driver.join().expect("the thread does not panic");
+        assert_eq!(times(&wires, 'B'), 1);
+    });
 }
 
 /// Checks what caller and server must agree on after the first connection was cut.
