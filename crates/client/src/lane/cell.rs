@@ -581,6 +581,11 @@ impl Cell {
         self.out.len() + self.sent_by_callers
     }
 
+    /// Reports whether a caller has sent all bytes of the first entry.
+    pub(crate) fn has_sent_whole(&self) -> bool {
+        self.entries.front().is_some_and(|entry| entry.len <= self.sent_by_callers)
+    }
+
     /// Checks that the number of sent and queued bytes is the total length of the entries.
     pub(crate) fn is_whole(&self) -> bool {
         let entries: usize = self.entries.iter().map(|entry| entry.len).sum();

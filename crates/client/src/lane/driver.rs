@@ -307,9 +307,6 @@ impl<'a> Link<'a> {
         let was_busy = !self.in_flight.is_empty();
         let has_delivered = self.read(cx)?;
         self.check_probe(cx)?;
-        if self.in_flight.is_demoted_and_done(&self.task.shared) {
-            return Err(lost("the server is a replica now"));
-        }
         if (has_delivered || was_busy) && !self.has_yielded {
             // Woken callers, and those that are about to submit, run before the next write.
             self.has_yielded = true;
@@ -318,6 +315,9 @@ impl<'a> Link<'a> {
         }
         self.has_yielded = false;
         loop {
+            if self.in_flight.is_demoted_and_done(&self.task.shared) {
+                return Err(lost("the server is a replica now"));
+            }
             let is_flushed = self.in_flight.write(&self.task.shared, &self.writer, cx)?;
             self.tick(cx)?;
             if self.has_unanswered {

@@ -129,8 +129,17 @@ impl InFlight {
             return false;
         }
         self.take_sent(shared, false);
-        // The reply to a request that a caller is writing now is still due.
-        self.entries.is_empty() && self.sent == self.sending.len() && !shared.lock().is_writing
+        self.is_done_with(&shared.lock())
+    }
+
+    fn is_done_with(&self, cell: &Cell) -> bool {
+        // A request that a caller is writing, or has written, will get a reply. A request that was sent only in part
+        // will not.
+        self.is_demoted
+            && self.entries.is_empty()
+            && self.sent == self.sending.len()
+            && !cell.is_writing
+            && !cell.has_sent_whole()
     }
 
     /// Counts a reply of `len` bytes. Returns true if it is the last reply of its entry. In that case, call
@@ -184,12 +193,10 @@ impl InFlight {
         if cell.is_writing && !has_reply {
             return;
         }
-        while let Some(entry) = cell.entries.front() {
-            if entry.len > cell.sent_by_callers {
-                break;
-            }
+        while cell.has_sent_whole()
+            && let Some(mut entry) = cell.entries.pop_front()
+        {
             cell.sent_by_callers -= entry.len;
-            let Some(mut entry) = cell.entries.pop_front() else { break };
             entry.since = entry.since.or_else(|| Some(Instant::now()));
             self.own_timeouts += usize::from(entry.timeout.is_some());
             self.entries.push_back(entry);
@@ -305,7 +312,8 @@ impl InFlight {
         let has_more = is_flushed
             && !self.is_demoted
             && (cell.is_broken || !cell.out.is_empty() && !cell.is_writing && !cell.is_held);
-        if has_more && !cell.is_closed {
+        // A caller may have finished writing since the driver last checked.
+        if (has_more || self.is_done_with(&cell)) && !cell.is_closed {
             return NextStep::Work;
         }
         if !ticks && !cell.entries.is_empty() {

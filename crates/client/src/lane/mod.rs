@@ -25,8 +25,7 @@
 //! 1. Replies arrive in the order of the requests, so the entries, first in the cell and then in the driver, are in the
 //!    order of their bytes. The bytes and the entry of a request are added under one lock.
 //! 2. If a caller gives up before its reply arrives, its entry stays in the queue. The reply is read and dropped.
-//! 3. Only one writer uses the socket at a time: the driver, or a caller that found nothing else to
-//!    send.
+//! 3. Only one writer uses the socket at a time: the driver, or a caller that found nothing else to send.
 //! 4. Requests that were not sent when the connection is lost stay in the cell, and are sent on the next connection.
 
 pub(crate) mod cell;
