@@ -2,8 +2,8 @@
 //! Unix socket that all workers share. The listeners of the admin lane belong to its own worker.
 //!
 //! Failures are logged. A failure at startup ends the process with exit code 1, as in Redis. CONFIG SET of ports and
-//! addresses opens the new listeners first, so a failure changes nothing. Then each worker takes over its new listeners
-//! and drops the old ones.
+//! addresses opens the new listeners first, so a failure changes nothing. Then it stops the old ones, and each worker
+//! takes over its new listeners and drops the old ones.
 
 use brisk_config::value::Text;
 use brisk_config::{Config, os_reason};
@@ -53,21 +53,35 @@ pub struct Reopened {
     pub each: Vec<Vec<Listener>>,
 }
 
-/// All listeners of the workers, so that they can be closed regardless of what the workers are doing.
+/// All listeners of the workers, so that they can be stopped regardless of what the workers are doing.
 #[derive(Debug, Default)]
-pub struct OpenListeners(Mutex<Vec<ListenerStopper>>);
+pub struct OpenListeners(Mutex<Vec<(Purpose, ListenerStopper)>>);
 
 impl OpenListeners {
-    /// Adds these listeners, and removes those that are closed.
-    pub fn note<'l>(&self, listeners: impl IntoIterator<Item = &'l Listener>) {
-        let mut all = self.0.lock().even_poisoned();
-        all.retain(|one| !one.is_closed());
-        all.extend(listeners.into_iter().map(Listener::stopper));
+    /// Adds these listeners.
+    pub fn note<'l>(&self, listeners: impl IntoIterator<Item = &'l (Purpose, Listener)>) {
+        let noted = listeners.into_iter().map(|(purpose, listener)| (*purpose, listener.stopper()));
+        self.0.lock().even_poisoned().extend(noted);
     }
 
-    /// Closes the listeners. No client can connect anymore, and another server can listen on the same addresses.
+    /// Adds the new listeners, and stops the previous ones with the same purpose. From then on, every new connection
+    /// goes to a new listener. Without this, a client could still connect to a listener that its worker is about to
+    /// close, and the kernel would reset the connection. Connections that no worker has accepted yet are reset, as in
+    /// Redis.
+    pub fn replace(&self, new: &Reopened) {
+        let mut all = self.0.lock().even_poisoned();
+        all.retain(|(purpose, stopper)| {
+            if *purpose == new.purpose {
+                stopper.stop();
+            }
+            *purpose != new.purpose
+        });
+        all.extend(new.each.iter().flatten().map(|one| (new.purpose, one.stopper())));
+    }
+
+    /// Stops the listeners. No client can connect anymore, and another server can listen on the same addresses.
     pub fn stop(&self) {
-        self.0.lock().even_poisoned().iter().for_each(ListenerStopper::stop);
+        self.0.lock().even_poisoned().iter().for_each(|(_, stopper)| stopper.stop());
     }
 }
 

@@ -31,7 +31,9 @@ pub(crate) fn accept_ready<B: Backend, H: Handler>(
             .and_then(|()| backend.continue_accepting(io, listener));
         if let Err(error) = again {
             backend.stop_accepting(io, listener);
-            io.suspend_listener(handler, listener, &error);
+            if !sys::is_error_of_stopped_listener(&error) {
+                io.suspend_listener(handler, listener, &error);
+            }
         }
     }
     if !ready.is_empty() {
@@ -45,7 +47,7 @@ pub(crate) fn accept_ready<B: Backend, H: Handler>(
 ///
 /// The quota adapts to the number of connections found. A listener with a short queue therefore
 /// needs no extra call to learn that its queue is empty: the back end reports any remaining
-/// connections. An error means that the listener must be suspended.
+/// connections. An error means that the listener was stopped or must be suspended.
 fn accept<B: Backend, H: Handler>(
     backend: &mut B,
     io: &mut Control,

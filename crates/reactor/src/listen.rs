@@ -122,6 +122,9 @@ pub struct ListenerStopper(Weak<Socket>);
 impl ListenerStopper {
     /// Stops the listener. From then on the kernel refuses new connections, and a server that sets
     /// SO_REUSEADDR can bind the address. Connections in the queue are refused.
+    ///
+    /// The kernel keeps reporting a stopped Unix listener as ready, so a reactor that still has it is woken in each
+    /// round.
     pub fn stop(&self) {
         if let Some(socket) = self.0.upgrade() {
             // The listener may already be shut down.

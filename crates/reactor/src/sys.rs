@@ -188,6 +188,12 @@ pub(crate) fn is_transient_accept_error(error: &io::Error) -> bool {
     )
 }
 
+/// Reports whether accepting failed because the listener was stopped ([`crate::ListenerStopper`]). A
+/// stopped listener never accepts again, so a retry is useless.
+pub(crate) fn is_error_of_stopped_listener(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::EINVAL)
+}
+
 /// Receives without waiting. Calls the kernel directly: in libc, receiving and sending are
 /// cancellation points, which cost about forty instructions each.
 pub(crate) fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {

@@ -159,6 +159,32 @@ fn ipv4_and_ipv6_listen_side_by_side_and_listeners_can_be_removed() {
     });
 }
 
+/// Stopping a listener is not reported as a failed accept, and the reactor does not retry it.
+#[test]
+fn a_stopped_listener_gets_no_connections_and_is_not_reported() {
+    each_reactor(|mut reactor| {
+        let mut idle = Idle::default();
+        let listener = Listener::tcp(([127, 0, 0, 1], 0).into(), &TcpOptions::default()).unwrap();
+        let (address, stopper) = (listener.local_addr().unwrap(), listener.stopper());
+        let index = reactor.listen(listener).unwrap();
+        let _client = TcpStream::connect(address).unwrap();
+        poll_until(&mut reactor, &mut idle, 1);
+        let accepts = reactor.io().counters().accepts;
+        stopper.stop();
+        for _ in 0..10 {
+            reactor.poll(&mut idle, Some(Duration::from_millis(1))).unwrap();
+        }
+        let since = reactor.io().counters().accepts - accepts;
+        assert!(since <= 1, "{since} accepts after the listener was stopped");
+        assert!(TcpStream::connect(address).is_err());
+        assert_eq!((idle.tokens.len(), idle.failures), (1, 0));
+        assert_eq!(reactor.io().connection_count(), 1);
+        assert!(!stopper.is_closed());
+        drop(reactor.unlisten(index).unwrap());
+        assert!(stopper.is_closed());
+    });
+}
+
 #[test]
 fn a_unix_socket_replaces_files_but_not_directories() {
     let name = format!("brisk-reactor-file-{}", std::process::id());

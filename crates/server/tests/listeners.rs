@@ -1,5 +1,6 @@
 //! Tests of listeners: bind addresses, a port in use, the Unix socket.
 
+use brisk_testkit::port::Port;
 use brisk_testkit::server::{Program, redis_binary, subject_is_redis};
 use brisk_testkit::{Conn, Launch, Server};
 use std::net::TcpListener;
@@ -117,6 +118,38 @@ fn a_client_of_the_unix_socket_is_shown_with_its_path() {
     let line = list.lines().find(|line| line.contains(" flags=U ")).unwrap();
     let shown = format!(" addr={0}:0 laddr={0}:0 ", path.display());
     assert!(line.contains(&shown), "{line}");
+}
+
+#[test]
+fn after_the_addresses_change_no_new_connection_is_reset() {
+    let server = launch().set("io-threads", "4").start();
+    let mut conn = server.connect();
+    for round in 0..40 {
+        // No interface has the second address, so the server listens on the same address as before.
+        let bind = if round % 2 == 0 { "127.0.0.1 -192.0.2.1" } else { "127.0.0.1" };
+        assert_eq!(conn.cmd(&format!("CONFIG SET bind \"{bind}\"")).text(), "OK");
+        let mut clients: Vec<Conn> = (0..8).map(|_| server.connect()).collect();
+        for client in &mut clients {
+            assert_eq!(client.cmd("PING").text(), "PONG");
+        }
+    }
+}
+
+#[test]
+fn a_port_can_be_changed_back_at_once() {
+    let server = launch().set("io-threads", "4").start();
+    let (first, second) = (server.port(), Port::claim());
+    let mut conn = server.connect();
+    for _ in 0..20 {
+        for port in [second.number(), first] {
+            assert_eq!(conn.cmd(&format!("CONFIG SET port {port}")).text(), "OK");
+        }
+        let mut clients: Vec<Conn> = (0..8).map(|_| server.connect()).collect();
+        for client in &mut clients {
+            assert_eq!(client.cmd("PING").text(), "PONG");
+        }
+        assert!(Conn::try_tcp(&format!("127.0.0.1:{}", second.number())).is_err());
+    }
 }
 
 fn on_unix_socket(server: &Server, clients: usize) {

@@ -1,6 +1,6 @@
 //! How clients reach the server: the listeners of the workers, and the TLS settings.
 
-use brisk_net::listeners::OpenListeners;
+use brisk_net::listeners::{OpenListeners, Purpose, Reopened};
 use brisk_net::tls::{TlsSettings, TlsStream};
 use brisk_reactor::Listener;
 use rustls::ServerConfig;
@@ -28,9 +28,14 @@ impl Network {
         Some(TlsStream::new(settings).map(Box::new))
     }
 
-    /// Notes listeners that were opened, so that [`Network::close`] can end them.
-    pub fn note_listeners<'l>(&self, listeners: impl IntoIterator<Item = &'l Listener>) {
+    /// Records open listeners, so that they can be stopped later.
+    pub fn note_listeners<'l>(&self, listeners: impl IntoIterator<Item = &'l (Purpose, Listener)>) {
         self.listeners.note(listeners);
+    }
+
+    /// Records the new listeners and stops the previous listeners with the same purpose.
+    pub fn replace_listeners(&self, new: &Reopened) {
+        self.listeners.replace(new);
     }
 
     /// Stops accepting connections because the server is shutting down.

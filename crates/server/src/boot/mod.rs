@@ -184,7 +184,7 @@ fn serve(mut store: Store, service: Service, log: &Arc<Log>) -> Result<u8, Strin
     }
     let Some(listeners) = brisk_net::listeners::open(&config, workers, log) else { return Ok(1) };
     let Some(for_http) = brisk_net::listeners::open_http(&config, log) else { return Ok(1) };
-    shared.network.note_listeners(listeners.iter().flatten().map(|(_, listener)| listener));
+    shared.network.note_listeners(listeners.iter().flatten());
     let topology = topology::start(shared, &config)?;
     // The role in the topology document is now part of the settings.
     let config = shared.config();

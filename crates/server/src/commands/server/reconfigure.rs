@@ -150,8 +150,9 @@ pub(super) fn commit(shared: &Shared, old: &Config, new: &Config, prepared: Prep
     if let Some(settings) = prepared.tls {
         shared.network.set_tls(settings);
     }
-    for Reopened { purpose, each } in prepared.listeners {
-        shared.network.note_listeners(each.iter().flatten());
+    for reopened in prepared.listeners {
+        shared.network.replace_listeners(&reopened);
+        let Reopened { purpose, each } = reopened;
         for (worker, listeners) in each.into_iter().enumerate() {
             shared.mailboxes.send(worker, Message::Listen(Replacement { purpose, listeners }));
         }
