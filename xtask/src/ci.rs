@@ -1,8 +1,9 @@
 //! `cargo xtask ci`: all checks that a change must pass, ordered so that failures show early.
 //!
 //! The workspace is built once (`artifacts.rs`); lints, tests, documentation and the differential sample use that
-//! build. The last steps need a release build, a clean Debian or a JDK; each has inputs and runs when they have changed
-//! (`verified.rs`). `cargo xtask release-check` runs every step. Checks that take hours are in `nightly.rs`.
+//! build. The last six steps take long or need special programs. Each has a list of input files, and the gate runs
+//! it only if one of them has changed since the step passed (`verified.rs`). `cargo xtask release-check` runs
+//! every step. Checks that take hours are in `nightly.rs`.
 
 use crate::forward::{to_checks, to_checks_of};
 use crate::steps::{Outcome, Step, Which, cargo, our_cargo, run_all, workspace_root};
@@ -41,7 +42,7 @@ pub(crate) const STEPS: &[Step] = &[
     Step {
         name: "readme",
         run: readme,
-        advice: "make the README's first command work again",
+        advice: "make the README's `cargo run` command work again",
         inputs: README_INPUTS,
     },
     Step {
@@ -65,12 +66,12 @@ pub(crate) const STEPS: &[Step] = &[
     Step {
         name: "instructions",
         run: instructions,
-        advice: "make it cheaper again, or say why not and `cargo xtask instructions --update`",
+        advice: "make the named command execute fewer instructions, or accept the new counts with `cargo xtask instructions --update` and give the reason in the commit message",
         inputs: INSTRUCTIONS_INPUTS,
     },
 ];
 
-/// The inputs of the step `readme`. The README's first command builds a server for release and starts it, and the
+/// The inputs of the step `readme`. The README's `cargo run` command builds a server for release and starts it, and the
 /// server must survive failing scripts.
 const README_INPUTS: &[&str] = &[
     "README.md",
@@ -135,8 +136,8 @@ const DOCUMENTS_INPUTS: &[&str] = &[
     ":(exclude)*/tests.rs",
 ];
 
-/// The inputs of the step `book`. The book consists of the pages, which a test compares with the tables from which they
-/// are generated.
+/// The inputs of the step `book`. The book consists of the pages in `docs`. Some of them are generated from tables in
+/// the code, but a test already checks that they are up to date.
 const BOOK_INPUTS: &[&str] = &["book.toml", "docs", "checks/src/book"];
 
 /// The inputs of the step `instructions`. Instructions are counted from receiving a request to sending its reply.
@@ -201,7 +202,7 @@ pub(crate) fn test_main(arguments: &[String]) -> Result<bool> {
         bail!("--record needs a run of all tests");
     }
     match artifacts::built()? {
-        Some(built) => runner::run(built, &options),
+        Some(built) => runner::run(built, &options).map(|summary| summary.passed),
         None => Ok(false),
     }
 }

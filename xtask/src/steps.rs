@@ -7,9 +7,11 @@ use std::process::Command;
 use std::time::Instant;
 
 /// The outcome of a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Passed,
+    /// Like `Passed`. The task prints these lines last, after the output of all steps.
+    PassedWith(Vec<String>),
     Failed,
     /// This machine lacks something that the step needs. The step has printed what is missing.
     Skipped,
@@ -55,7 +57,7 @@ pub(crate) fn run_all(task: &str, steps: &[Step], which: Which<'_>, record: bool
         bail!("{word} is none of the steps {}", names.join(", "));
     }
     let begun = Instant::now();
-    let mut notes = Vec::new();
+    let (mut summary, mut notes) = (Vec::new(), Vec::new());
     for step in steps {
         let name = step.name;
         match which {
@@ -73,13 +75,20 @@ pub(crate) fn run_all(task: &str, steps: &[Step], which: Which<'_>, record: bool
         let (started, cpu_before) = (Instant::now(), cpu::seconds());
         let outcome = (step.run)().with_context(|| name)?;
         let (seconds, cpu) = (started.elapsed().as_secs_f64(), cpu::seconds() - cpu_before);
+        let passed = || if record { verified::record(step) } else { Ok(()) };
         match outcome {
-            Outcome::Passed if record => verified::record(step)?,
-            Outcome::Passed => {}
+            Outcome::Passed => passed()?,
+            Outcome::PassedWith(lines) => {
+                passed()?;
+                summary.extend(lines.into_iter().map(|line| format!("{name}: {line}")));
+            }
             Outcome::Skipped => {
-                notes.push(format!("{task}: {name} SKIPPED: this machine lacks what it needs"));
+                notes.push(format!(
+                    "{task}: {name} SKIPPED: its output names what this machine lacks"
+                ));
             }
             Outcome::Failed => {
+                summary.iter().chain(&notes).for_each(|line| println!("{line}"));
                 println!(
                     "{task}: {name} FAILED after {seconds:.0} s. To repeat: `cargo xtask {task} {name}`; {}",
                     step.advice
@@ -89,7 +98,7 @@ pub(crate) fn run_all(task: &str, steps: &[Step], which: Which<'_>, record: bool
         }
         println!("{task}: {name} in {seconds:.0} s, {cpu:.0} CPU-s");
     }
-    notes.iter().for_each(|note| println!("{note}"));
+    summary.iter().chain(&notes).for_each(|line| println!("{line}"));
     let (seconds, cpu) = (begun.elapsed().as_secs_f64(), cpu::seconds());
     if matches!(which, Which::All) && !notes.is_empty() {
         println!("{task}: FAILED after {seconds:.0} s: every step has to run");

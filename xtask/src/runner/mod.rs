@@ -17,7 +17,7 @@ use groups::{Group, groups_of};
 use lists::Lists;
 use outcome::Outcome;
 use process::{Ended, bound_to_us};
-use report::Report;
+use report::{Report, Summary};
 use std::collections::VecDeque;
 use std::process::Command;
 use std::sync::Mutex;
@@ -78,8 +78,8 @@ impl Job<'_> {
     }
 }
 
-/// Runs the tests of a build. Returns whether all passed.
-pub(crate) fn run(built: &Built, options: &Options<'_>) -> Result<bool> {
+/// Runs the tests of a build.
+pub(crate) fn run(built: &Built, options: &Options<'_>) -> Result<Summary> {
     let lists = Lists::read()?;
     let mut groups = Vec::new();
     for executable in &built.tests {

@@ -12,6 +12,20 @@ const SLOWEST: usize = 20;
 /// Number of tests that the summary names per reason for skipping.
 const NAMED: usize = 5;
 
+/// The result of a run.
+pub(crate) struct Summary {
+    /// True if all tests passed.
+    pub(crate) passed: bool,
+    /// The slowest tests, the skipped ones with reasons, and the counts. They have already been printed.
+    lines: Vec<String>,
+}
+
+impl From<Summary> for crate::steps::Outcome {
+    fn from(summary: Summary) -> Self {
+        if summary.passed { Self::PassedWith(summary.lines) } else { Self::Failed }
+    }
+}
+
 /// The results so far.
 pub(super) struct Report {
     started: Instant,
@@ -94,12 +108,18 @@ impl Report {
         self.seconds.clone()
     }
 
-    /// Prints the summary. Returns whether all tests passed.
-    pub(super) fn finish(mut self) -> bool {
+    /// Prints the summary and returns it.
+    pub(super) fn finish(self) -> Summary {
+        let summary = self.summary();
+        summary.lines.iter().for_each(|line| println!("{line}"));
+        summary
+    }
+
+    fn summary(mut self) -> Summary {
         self.times.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
-        println!("the slowest tests:");
+        let mut lines = vec!["the slowest tests:".to_owned()];
         for (test, time) in self.times.iter().take(SLOWEST) {
-            println!("{:7.1} s  {test}", time.as_secs_f64());
+            lines.push(format!("{:7.1} s  {test}", time.as_secs_f64()));
         }
         for (reason, tests) in &mut self.skips {
             tests.sort();
@@ -109,20 +129,19 @@ impl Report {
                 0 => String::new(),
                 more => format!(" and {more} more"),
             };
-            println!(
+            lines.push(format!(
                 "skipped completely or in part: {} ({reason}): {}{more}",
                 tests.len(),
                 named.join(", ")
-            );
+            ));
         }
-        for test in &self.retried {
-            println!("RETRIED, passed on the second try: {test}");
-        }
-        for test in &self.failed {
-            println!("FAILED: {test}");
-        }
+        let named = |what: &str, tests: &[String]| {
+            tests.iter().map(|test| format!("{what}: {test}")).collect::<Vec<_>>()
+        };
+        lines.extend(named("RETRIED, passed on the second try", &self.retried));
+        lines.extend(named("FAILED", &self.failed));
         let skipped: usize = self.skips.values().map(Vec::len).sum();
-        println!(
+        lines.push(format!(
             "tests: {} passed, {} failed, {} ignored, {skipped} skipped or in part, {} retried in {:.0} s, {:.0} CPU-s",
             self.passed,
             self.failed.len(),
@@ -130,7 +149,7 @@ impl Report {
             self.retried.len(),
             self.started.elapsed().as_secs_f64(),
             self.cpu
-        );
-        self.failed.is_empty()
+        ));
+        Summary { passed: self.failed.is_empty(), lines }
     }
 }
