@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail};
 use std::str::FromStr;
 
 /// Options that take no value.
-const FLAGS: &[&str] = &["check", "sample", "json", "update"];
+const FLAGS: &[&str] = &["check", "sample", "json", "update", "resume"];
 
 /// The arguments after the task on the command line.
 #[derive(Debug, Default)]

@@ -51,7 +51,7 @@ mod transactions;
 mod types;
 
 use crate::options::Options;
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use cases::{CASES, Case};
 use report::Report;
 use results::Results;
@@ -77,7 +77,7 @@ impl Setup<'_> {
 }
 
 /// Runs the cases named on the command line next to each peer. With `--save`, writes the results to a file after each
-/// case. A case that fails does not end the run.
+/// case. With `--resume`, skips the cases that the file already contains. A case that fails does not end the run.
 #[expect(clippy::print_stdout, reason = "the tables are the output of the command")]
 pub(crate) fn main(options: &Options) -> Result<bool> {
     let Some(wanted) = options.words.first() else {
@@ -105,7 +105,17 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
     let (rounds, scale) = (options.number("rounds", 5)?, options.number("scale", 1.0)?);
     let _widened = Sides::check_machine()?;
     let mut results = Results::new(options.text("ours"), &peers, rounds, scale)?;
+    let saved = options.text("save").map(Path::new);
+    if options.has("resume") {
+        if options.has("part") || options.has("only") {
+            bail!("--resume continues runs of complete cases, without --part and --only");
+        }
+        results.resume(saved.context("--resume needs --save FILE")?)?;
+    }
     for case in cases {
+        if results.has_complete(case.name) {
+            continue;
+        }
         results.add_case(case);
         let measured = if case.has_peer { &*peers } else { &peers[..1] };
         for (number, &peer) in measured.iter().enumerate() {
@@ -121,8 +131,8 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
             println!("{}", report.json_lines());
             results.add_report(number, report, began.elapsed());
         }
-        if let Some(path) = options.text("save") {
-            results.save(Path::new(path))?;
+        if let Some(path) = saved {
+            results.save(path)?;
         }
     }
     Ok(results.is_complete())

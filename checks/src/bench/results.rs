@@ -3,12 +3,13 @@
 
 use super::report::Limit;
 use super::sides::release_binary;
-use super::{Case, Report};
+use super::{CASES, Case, Report};
 use anyhow::{Context, Result, ensure};
 use brisk_benchmark::resources::machine_line;
 use brisk_testkit::server::workspace_root;
 use serde::{Deserialize, Serialize};
 use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -18,7 +19,8 @@ use std::time::Duration;
 pub(crate) struct Results {
     /// The day on which the run began, in UTC.
     pub(crate) date: String,
-    /// The commit of our server, with `+` if the tree had changes; `unknown` outside a repository.
+    /// The last commit that changed anything except documentation; `+` follows if the work tree had other uncommitted
+    /// changes. `unknown` outside a repository.
     pub(crate) commit: String,
     pub(crate) machine: String,
     pub(crate) rounds: usize,
@@ -104,8 +106,48 @@ impl Results {
         })
     }
 
-    /// Adds an empty case. [`Results::add_report`] fills it.
+    /// Loads the results of an interrupted run. Does nothing if the file does not exist.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or has results of a run with other conditions. The build is known only if no changes
+    /// are uncommitted.
+    pub(crate) fn resume(&mut self, path: &Path) -> Result<()> {
+        let text = match fs::read_to_string(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            read => read.with_context(|| path.display().to_string())?,
+        };
+        let interrupted = Results::parse(&text).with_context(|| path.display().to_string())?;
+        ensure!(
+            self.commit != "unknown" && !self.commit.ends_with('+'),
+            "--resume needs a work tree without uncommitted changes"
+        );
+        ensure!(
+            self.has_conditions_of(&interrupted),
+            "{} was measured with a different build, machine, peer, number of rounds or scale",
+            path.display()
+        );
+        self.date = interrupted.date;
+        self.cases = interrupted.cases;
+        Ok(())
+    }
+
+    fn has_conditions_of(&self, other: &Results) -> bool {
+        let conditions = |results: &Results| {
+            let Results { commit, machine, ours, peers, .. } = results;
+            [commit, machine, ours].into_iter().chain(peers).cloned().collect::<Vec<String>>()
+        };
+        conditions(self) == conditions(other)
+            && (self.rounds, self.scale) == (other.rounds, other.scale)
+    }
+
+    /// Reports whether this case was measured completely.
+    pub(crate) fn has_complete(&self, name: &str) -> bool {
+        self.cases.iter().any(|case| case.name == name && case.failures.is_empty())
+    }
+
+    /// Adds an empty case, which [`Results::add_report`] fills. It replaces earlier results of the case.
     pub(crate) fn add_case(&mut self, case: &Case) {
+        self.cases.retain(|earlier| earlier.name != case.name);
         self.cases.push(CaseResult {
             name: case.name.to_owned(),
             about: case.about.to_owned(),
@@ -151,11 +193,16 @@ impl Results {
         self.cases.iter().all(|case| case.failures.is_empty())
     }
 
+    /// Writes the results, in the order of [`CASES`].
+    ///
     /// # Errors
-    /// If the file cannot be written.
-    pub(crate) fn save(&self, path: &Path) -> Result<()> {
+    /// If the file cannot be written. An earlier file is then unchanged.
+    pub(crate) fn save(&mut self, path: &Path) -> Result<()> {
+        self.cases.sort_by_key(|result| CASES.iter().position(|case| case.name == result.name));
         let text = serde_json::to_string_pretty(self)? + "\n";
-        fs::write(path, text).with_context(|| path.display().to_string())
+        let new = path.with_extension("new");
+        fs::write(&new, text).with_context(|| new.display().to_string())?;
+        fs::rename(&new, path).with_context(|| path.display().to_string())
     }
 
     /// # Errors
@@ -186,9 +233,11 @@ fn named_version(text: &str) -> Option<String> {
 }
 
 fn commit() -> Result<String> {
+    const CODE: [&str; 4] = ["--", ":/", ":(exclude,top)docs", ":(exclude,top)*.md"];
     let root = workspace_root().display().to_string();
-    let commit = output("git", &["-C", &root, "rev-parse", "--short=10", "HEAD"])?;
-    let changes = output("git", &["-C", &root, "status", "--porcelain", "--untracked-files=no"])?;
+    let git = |words: &[&str]| output("git", &[&["-C", &root], words, &CODE].concat());
+    let commit = git(&["log", "--max-count=1", "--format=%h", "--abbrev=10"])?;
+    let changes = git(&["status", "--porcelain", "--untracked-files=no"])?;
     Ok(if changes.is_empty() { commit } else { commit + "+" })
 }
 
@@ -203,6 +252,7 @@ fn output(program: &str, arguments: &[&str]) -> Result<String> {
 mod tests {
     use super::*;
     use crate::bench::report::Row;
+    use brisk_testkit::TempDir;
 
     fn report(ours: f64, theirs: f64, unit: &'static str) -> Report {
         let mut report = Report::new("throughput");
@@ -211,18 +261,48 @@ mod tests {
         report
     }
 
-    #[test]
-    fn results_next_to_each_peer_belong_to_one_row_and_survive_the_file() {
-        let mut results = Results {
+    fn run_of(commit: &str) -> Results {
+        Results {
             date: "2026-11-29".to_owned(),
-            commit: "0123456789".to_owned(),
+            commit: commit.to_owned(),
             machine: "2 x CPU".to_owned(),
             rounds: 5,
             scale: 1.0,
             ours: "Brisk 0.1.0".to_owned(),
             peers: vec!["Redis 7.0.15".to_owned(), "Valkey 8.0.1".to_owned()],
             cases: Vec::new(),
-        };
+        }
+    }
+
+    #[test]
+    fn an_interrupted_run_of_the_same_build_is_continued_with_its_complete_cases() {
+        let directory = TempDir::new();
+        let path = directory.path("results.json");
+        run_of("a").resume(&path).unwrap();
+        let mut interrupted = run_of("a");
+        let [complete, failed, ..] = crate::bench::cases::CASES else { panic!("two cases") };
+        interrupted.add_case(complete);
+        interrupted.add_report(0, report(1.0, 4.0, "µs"), Duration::from_secs(3));
+        interrupted.add_case(failed);
+        interrupted.add_failure(0, &anyhow::anyhow!("no port"));
+        interrupted.save(&path).unwrap();
+
+        let mut continued = run_of("a");
+        continued.resume(&path).unwrap();
+        assert!(continued.has_complete(complete.name) && !continued.has_complete(failed.name));
+        assert!(!continued.is_complete());
+        continued.add_case(failed);
+        assert!(continued.is_complete());
+        assert_eq!(continued.cases[0].rows.len(), 1);
+        for other in ["b", "a+", "unknown"] {
+            assert!(run_of(other).resume(&path).is_err());
+        }
+        assert!(Results { scale: 0.5, ..run_of("a") }.resume(&path).is_err());
+    }
+
+    #[test]
+    fn results_next_to_each_peer_belong_to_one_row_and_survive_the_file() {
+        let mut results = run_of("0123456789");
         results.add_case(&crate::bench::cases::CASES[0]);
         results.add_report(0, report(1.0, 4.0, "µs"), Duration::from_secs(3));
         results.add_report(1, report(1.0, 2.0, "µs"), Duration::from_secs(4));
