@@ -70,7 +70,7 @@ bench options:
   --rounds N (5)  --ours PROGRAM  --scale X (1.0)
   --peer PROGRAM (redis-server): repeated, the cases are measured next to each peer
   --save FILE               writes all results, from which `references` generates tables
-  --resume                  continues an interrupted run of the same build: measures only the cases that FILE lacks
+  --resume                  continues an interrupted run: measures only the cases that FILE lacks
   --part NAME, --only a,b*  selects a part of a case; see `bench list`
 ";
 

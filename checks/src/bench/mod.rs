@@ -76,6 +76,15 @@ impl Setup<'_> {
     }
 }
 
+/// Runs a case on a thread of its own. Cases move their thread to the CPU of the load and change its priority, and the
+/// servers that the next case starts would inherit both.
+fn run_on_own_thread(case: &Case, setup: &Setup<'_>, report: &mut Report) -> Result<()> {
+    std::thread::scope(|scope| {
+        let case = scope.spawn(|| (case.run)(setup, report));
+        case.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
 /// Runs the cases named on the command line next to each peer. With `--save`, writes the results to a file after each
 /// case. With `--resume`, skips the cases that the file already contains. A case that fails does not end the run.
 #[expect(clippy::print_stdout, reason = "the tables are the output of the command")]
@@ -123,7 +132,7 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
             let setup = Setup { options, peer, rounds, scale };
             let mut report = Report::new(case.name);
             let began = Instant::now();
-            if let Err(error) = (case.run)(&setup, &mut report) {
+            if let Err(error) = run_on_own_thread(case, &setup, &mut report) {
                 eprintln!("bench: {}: {error:#}", case.name);
                 results.add_failure(number, &error);
             }

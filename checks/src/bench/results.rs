@@ -19,8 +19,8 @@ use std::time::Duration;
 pub(crate) struct Results {
     /// The day on which the run began, in UTC.
     pub(crate) date: String,
-    /// The last commit that changed anything except documentation and `xtask`; `+` follows if the work tree had other
-    /// uncommitted changes. `unknown` outside a repository.
+    /// The commit of the cases that are added next.
+    #[serde(skip)]
     pub(crate) commit: String,
     pub(crate) machine: String,
     pub(crate) rounds: usize,
@@ -36,6 +36,9 @@ pub(crate) struct Results {
 pub(crate) struct CaseResult {
     pub(crate) name: String,
     pub(crate) about: String,
+    /// The last commit that changed anything except documentation and `xtask`; `+` follows if the work tree had other
+    /// uncommitted changes. `unknown` outside a repository.
+    pub(crate) commit: String,
     /// How long the case took.
     pub(crate) seconds: u64,
     /// See [`Case::has_peer`].
@@ -109,8 +112,8 @@ impl Results {
     /// Loads the results of an interrupted run. Does nothing if the file does not exist.
     ///
     /// # Errors
-    /// If the file cannot be read, or has results of a run with other conditions. The build is known only if no changes
-    /// are uncommitted.
+    /// If the file cannot be read, or has results of a run with other conditions. The builds may differ, because each
+    /// case has a commit. So this server must be the build of a commit.
     pub(crate) fn resume(&mut self, path: &Path) -> Result<()> {
         let text = match fs::read_to_string(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -123,7 +126,7 @@ impl Results {
         );
         ensure!(
             self.has_conditions_of(&interrupted),
-            "{} was measured with a different build, machine, peer, number of rounds or scale",
+            "{} was measured with a different machine, peer, number of rounds or scale",
             path.display()
         );
         self.date = interrupted.date;
@@ -133,8 +136,8 @@ impl Results {
 
     fn has_conditions_of(&self, other: &Results) -> bool {
         let conditions = |results: &Results| {
-            let Results { commit, machine, ours, peers, .. } = results;
-            [commit, machine, ours].into_iter().chain(peers).cloned().collect::<Vec<String>>()
+            let Results { machine, ours, peers, .. } = results;
+            [machine, ours].into_iter().chain(peers).cloned().collect::<Vec<String>>()
         };
         conditions(self) == conditions(other)
             && (self.rounds, self.scale) == (other.rounds, other.scale)
@@ -151,6 +154,7 @@ impl Results {
         self.cases.push(CaseResult {
             name: case.name.to_owned(),
             about: case.about.to_owned(),
+            commit: self.commit.clone(),
             seconds: 0,
             has_peer: case.has_peer,
             failures: Vec::new(),
@@ -186,6 +190,17 @@ impl Results {
         if let Some(case) = self.cases.last_mut() {
             case.failures.push(format!("{name}: {error:#}"));
         }
+    }
+
+    /// The commits of the cases, in the order of the cases.
+    pub(crate) fn commits(&self) -> Vec<&str> {
+        let mut commits = Vec::new();
+        for case in &self.cases {
+            if !commits.contains(&case.commit.as_str()) {
+                commits.push(&*case.commit);
+            }
+        }
+        commits
     }
 
     /// Reports whether every case was measured completely.
@@ -277,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupted_run_of_the_same_build_is_continued_with_its_complete_cases() {
+    fn an_interrupted_run_is_continued_with_its_complete_cases() {
         let directory = TempDir::new();
         let path = directory.path("results.json");
         run_of("a").resume(&path).unwrap();
@@ -289,14 +304,15 @@ mod tests {
         interrupted.add_failure(0, &anyhow::anyhow!("no port"));
         interrupted.save(&path).unwrap();
 
-        let mut continued = run_of("a");
+        let mut continued = run_of("b");
         continued.resume(&path).unwrap();
         assert!(continued.has_complete(complete.name) && !continued.has_complete(failed.name));
         assert!(!continued.is_complete());
         continued.add_case(failed);
         assert!(continued.is_complete());
         assert_eq!(continued.cases[0].rows.len(), 1);
-        for other in ["b", "a+", "unknown"] {
+        assert_eq!(continued.commits(), ["a", "b"]);
+        for other in ["a+", "unknown"] {
             assert!(run_of(other).resume(&path).is_err());
         }
         assert!(Results { scale: 0.5, ..run_of("a") }.resume(&path).is_err());

@@ -31,11 +31,12 @@ pub(super) fn page(text: &str, results: &Results) -> Result<String> {
 }
 
 fn conditions(results: &Results) -> String {
-    let Results { date, commit, machine, rounds, ours, peers, cases, .. } = results;
+    let Results { date, machine, rounds, scale, ours, peers, cases, .. } = results;
     let minutes = cases.iter().map(|case| case.seconds).sum::<u64>() / 60;
     let mut out = format!(
-        "- Date and machine: {date}, {machine}\n- Servers: {ours} (commit {commit}), {}\n- Rounds: {rounds}; duration of \
-         the run: {minutes} minutes\n",
+        "- Date and machine: {date}, {machine}\n- Servers: {ours} (commit {}), {}\n- Rounds: {rounds}; scale: {scale}; \
+         duration of the run: {minutes} minutes\n",
+        results.commits().join(", "),
         peers.join(", ")
     );
     for case in cases {
@@ -118,19 +119,19 @@ mod tests {
     use super::*;
 
     const RESULTS: &str = r#"{
-        "date": "2026-11-29", "commit": "1415f15045", "machine": "2 x AMD EPYC", "rounds": 5, "scale": 1.0,
+        "date": "2026-11-29", "machine": "2 x AMD EPYC", "rounds": 5, "scale": 1.0,
         "ours": "Brisk 0.1.0", "peers": ["Redis 7.0.15", "Valkey 8.0.1"],
         "cases": [
-            {"name": "throughput", "about": "GET", "seconds": 125, "has_peer": true,
+            {"name": "throughput", "about": "GET", "commit": "1415f15045", "seconds": 125, "has_peer": true,
              "failures": ["Valkey 8.0.1: no port"], "rows": [
                 {"what": "GET P1", "unit": "CPU µs/op", "limit": {"ratio": 0.75},
                  "measured": [{"ours": 4.5, "theirs": 6.0}, {"ours": 4.4, "theirs": 5.5}]},
                 {"what": "GET P1", "unit": "req/s", "limit": "none",
                  "measured": [{"ours": 100.0, "theirs": 80.0}]}]},
-            {"name": "workers", "about": "two", "seconds": 1, "has_peer": false, "rows": [
+            {"name": "workers", "about": "two", "commit": "1415f15045", "seconds": 1, "has_peer": false, "rows": [
                 {"what": "LCS", "unit": "req/s", "limit": {"ratio_at_least": 1.9},
                  "measured": [{"ours": 1870.0, "theirs": 1000.0}]}]},
-            {"name": "every", "about": "all", "seconds": 1, "has_peer": true, "rows": [
+            {"name": "every", "about": "all", "commit": "1415f15046", "seconds": 1, "has_peer": true, "rows": [
                 {"what": "`A|B`", "unit": "CPU µs/op", "limit": {"ratio": 1.0},
                  "measured": [{"ours": 0.5, "theirs": null}, null]}]}
         ]}"#;
@@ -143,7 +144,8 @@ mod tests {
         let text: String = names.iter().chain(&lists).map(markers).collect();
         let page = page(&text, &Results::parse(RESULTS).unwrap()).unwrap();
         for line in [
-            "- Rounds: 5; duration of the run: 2 minutes",
+            "- Servers: Brisk 0.1.0 (commit 1415f15045, 1415f15046), Redis 7.0.15, Valkey 8.0.1",
+            "- Rounds: 5; scale: 1; duration of the run: 2 minutes",
             "- Not measured completely: throughput: Valkey 8.0.1: no port",
             "| case | measured | unit | Brisk | Redis 7.0.15 | ratio | Valkey 8.0.1 | ratio | bound | result |",
             "| throughput | GET P1 | CPU µs/op | 4.500 | 6.000 | 0.75 | 5.500 | 0.80 | ratio ≤ 0.75 | met |",

@@ -108,7 +108,7 @@ mod tests {
             serde_json::json!({"what": "GET", "unit": "µs", "limit": "none",
                 "measured": [{"ours": ours, "theirs": 1.0}]})
         };
-        let case = serde_json::json!({"name": "every", "about": "", "seconds": 1, "has_peer": true,
+        let case = serde_json::json!({"name": "every", "about": "", "commit": "", "seconds": 1, "has_peer": true,
             "rows": [row(0.25), row(1.0), row(4.0)]});
         let mut results = Results {
             date: "2026-11-29".to_owned(),
