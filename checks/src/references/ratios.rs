@@ -76,7 +76,7 @@ pub(super) fn plot(results: &Results) -> Option<String> {
             x + 4.0,
             x + 14.0
         );
-        x += 360.0;
+        x += 400.0;
         let step = (RIGHT - LEFT) / ratios.len().max(1) as f64;
         for (place, &ratio) in ratios.iter().enumerate() {
             let (x, y) = (LEFT + (place as f64 + 0.5) * step, height_of(ratio));
